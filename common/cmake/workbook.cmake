@@ -108,11 +108,12 @@ endfunction()
 #
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
+#                  [COMPARISONS]             for an exercise, traced kernels count what they compare
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -168,6 +169,9 @@ function(workbook_chapter)
     add_library(${chapter}_traced_kernels OBJECT ${sources})
     target_link_libraries(${chapter}_traced_kernels PUBLIC attention_traced_kernels)
     workbook_traced(${chapter}_traced_kernels)
+    if(arg_COMPARISONS)
+      target_compile_options(${chapter}_traced_kernels PRIVATE -fsanitize-coverage=trace-cmp)
+    endif()
     list(TRANSFORM kernels REPLACE "_kernels$" "_traced_kernels")
     add_executable(${chapter}_traced ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
     target_link_libraries(${chapter}_traced PRIVATE ${kernels} harness_main)

@@ -24,6 +24,7 @@ namespace harness {
 // other process can look into this one.
 attention::Forward in_kernel_process(const attention::Forward& pass);
 attention::Backward in_kernel_process(const attention::Backward& pass);
+bool kernels_are_apart();  // has it started one?
 
 // What goes over the socket. Both ends are built by the same compiler from the same headers.
 namespace kernel_process {
@@ -49,6 +50,7 @@ struct Launch {
   dim3 grid, block;
   uint64_t dynamic_shared_bytes, barriers, shuffles, matrix_flops, matrix_flops_alone;
   bool knows_alone;
+  simt::ForExercises for_exercises;
   simt::Traffic read, written;
   simt::Counts totals[simt::op_count];
 };
@@ -64,6 +66,7 @@ struct Answer {
 
 #else  // on a GPU kernels see none of the host's memory
 
+inline bool kernels_are_apart() { return false; }
 inline const attention::Forward& in_kernel_process(const attention::Forward& pass) { return pass; }
 inline const attention::Backward& in_kernel_process(const attention::Backward& pass) { return pass; }
 

@@ -424,15 +424,26 @@ ForwardResult forward_result(const attention::Forward& pass, const Problem& p, c
   return {download(device.o, p.dtype), download_fp32(device.lse)};
 }
 
+Verdict check_forward(const DeviceTensors& device, const Problem& p, const Reference& reference, bool writes_lse) {
+  Verdict verdict = reference.check_forward(download(device.o, p.dtype),
+                                            writes_lse ? download_fp32(device.lse) : std::vector<float>());
+  verdict.problem = device.broken_guard();
+  return verdict;
+}
+
+Verdict check_backward(const DeviceTensors& device, const Problem& p, const Reference& reference) {
+  Verdict verdict = reference.check_backward(download(device.dq, p.dtype), download(device.dk, p.dtype),
+                                             download(device.dv, p.dtype));
+  verdict.problem = device.broken_guard();
+  return verdict;
+}
+
 Verdict run_forward(const attention::Forward& pass, const Problem& p, const HostTensors& inputs,
                     const Reference& reference, size_t guard) {
   DeviceTensors device(p, inputs, pass.workspace_bytes(p), false, guard);
   pass.run(p, device.forward_args(), nullptr);
   check(cudaDeviceSynchronize());
-  Verdict verdict = reference.check_forward(download(device.o, p.dtype),
-                                            pass.writes_lse ? download_fp32(device.lse) : std::vector<float>());
-  verdict.problem = device.broken_guard();
-  return verdict;
+  return check_forward(device, p, reference, pass.writes_lse);
 }
 
 Verdict run_backward(const attention::Backward& pass, const Problem& p, const HostTensors& inputs,
@@ -441,10 +452,7 @@ Verdict run_backward(const attention::Backward& pass, const Problem& p, const Ho
   upload_forward(device, p, reference);
   pass.run(p, device.backward_args(), nullptr);
   check(cudaDeviceSynchronize());
-  Verdict verdict = reference.check_backward(download(device.dq, p.dtype), download(device.dk, p.dtype),
-                                             download(device.dv, p.dtype));
-  verdict.problem = device.broken_guard();
-  return verdict;
+  return check_backward(device, p, reference);
 }
 
 }  // namespace harness

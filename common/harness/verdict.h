@@ -125,6 +125,11 @@ void upload_forward(DeviceTensors& device, const attention::Problem& problem, co
 ForwardResult forward_result(const attention::Forward& pass, const attention::Problem& problem,
                              const HostTensors& inputs);
 
+// Compares what a pass has left there.
+Verdict check_forward(const DeviceTensors& device, const attention::Problem& problem, const Reference& reference,
+                      bool writes_lse);
+Verdict check_backward(const DeviceTensors& device, const attention::Problem& problem, const Reference& reference);
+
 // Runs one pass of the rung once, on fresh device memory, and compares. `guard` bytes around every tensor must
 // survive; 0 puts the tensors themselves at the edge of what may be touched.
 Verdict run_forward(const attention::Forward& pass, const attention::Problem& problem, const HostTensors& inputs,

@@ -12,10 +12,12 @@
 // What cannot be had on this machine is left out of that line, and somebody else decides whether that is enough.
 //
 // All of it is there from the program's first instruction on, before its initializers. The program gets the socket as
-// file 3 and its own file, to be read, as file 4. Its status is ours; a signal that ends it ends us.
+// file 3 and its own file, to be read, as file 4. Its status is ours, 1 for 125 and up, which say that it has not
+// started; a signal that ends it ends us.
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -105,7 +107,7 @@ scmp_filter_ctx calls() {
 #endif
 
 // In the process that becomes the program, which has no way back.
-[[noreturn]] void become(char** words, std::string held) {
+[[noreturn]] void become(char** words, std::string held, bool* started) {
   if (const char* root = wish("CONFINE_ROOT"); root && chroot(root) == 0 && chdir("/") == 0) held += " root";
   const char *memory = wish("CONFINE_MEMORY"), *seconds = wish("CONFINE_SECONDS");
   const char* const user = wish("CONFINE_USER");
@@ -136,7 +138,9 @@ scmp_filter_ctx calls() {
   if (list && seccomp_load(list) != 0) _exit(125);
 #endif
   char* none[] = {nullptr};
+  *started = true;  // memory that the program does not have any more
   syscall(SYS_execveat, program_file, "", words, none, AT_EMPTY_PATH);
+  *started = false;
   _exit(126);
 }
 
@@ -165,11 +169,14 @@ int main(int argc, char** argv) {
     const int apart = CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS;
     if (unshare(apart) == 0 || (geteuid() != 0 && unshare(CLONE_NEWUSER | apart) == 0)) held = " namespaces";
   }
+  void* const shared = mmap(nullptr, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) fail("mmap");
+  bool* const started = static_cast<bool*>(shared);
   const pid_t child = fork();
   if (child < 0) fail("fork");
   if (child == 0) {
     place(nothing, 2, 0);
-    become(argv + 1, held);
+    become(argv + 1, held, started);
   }
   for (const int file : {socket_file, socket, 0, 1}) close(file);
   int status = 0;
@@ -181,5 +188,6 @@ int main(int argc, char** argv) {
     std::signal(WTERMSIG(status), SIG_DFL);
     raise(WTERMSIG(status));
   }
-  return WEXITSTATUS(status);
+  // Ours, for what has not started, are no program's.
+  return *started && WEXITSTATUS(status) >= 125 ? 1 : WEXITSTATUS(status);
 }

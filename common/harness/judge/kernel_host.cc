@@ -135,6 +135,7 @@ Launch as_launch(const simt::LaunchCounts& counts) {
   launch.barriers = counts.barriers, launch.shuffles = counts.shuffles, launch.matrix_flops = counts.matrix_flops;
   launch.knows_alone = counts.matrix_flops_alone.has_value();
   launch.matrix_flops_alone = counts.matrix_flops_alone.value_or(0);
+  launch.for_exercises = counts.for_exercises;
   launch.read = counts.read, launch.written = counts.written;
   std::copy(counts.totals.begin(), counts.totals.end(), launch.totals);
   return launch;

@@ -77,6 +77,7 @@ struct Vote {
 };
 
 void compute_vote(void* const operands[32], unsigned mask) {
+  worker->observe(&Observer::voted);
   unsigned yes = 0;
   for (int lane = 0; lane < 32; ++lane)
     if (mask >> lane & 1) yes |= unsigned(static_cast<Vote*>(operands[lane])->predicate) << lane;

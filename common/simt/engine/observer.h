@@ -71,6 +71,8 @@ class Observer {
   virtual void ldmatrix_row(const MemoryAccess&) {}
   virtual void matrix_product(std::uint64_t /*flops*/) {}
   virtual void shuffled() {}
+  virtual void voted() {}
+  virtual void compared() {}  // the thread has compared two numbers, where its kernel is compiled to tell of that
   virtual void watched(const WatchedValue&) {}
   virtual void step_named(const NamedStep&) {}
 

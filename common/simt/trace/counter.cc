@@ -161,8 +161,8 @@ void Counter::launch_begins(const Launch& launch) {
 }
 
 void Counter::block_begins() {
-  block_ = ++last_block_;
-  copies_ = 0;  // those that nobody waits for have not landed
+  now_ = {};  // copies that nobody waits for have not landed
+  now_.number = ++last_block_;
   for (auto& events : events_) events.clear();
 }
 
@@ -187,7 +187,7 @@ void Counter::accessed(const MemoryAccess& a) {
 void Counter::ldmatrix_row(const MemoryAccess& row) { keep(row.thread, row.pc, row.address, 16, Op::ldmatrix); }
 
 void Counter::copy_begins() {
-  ++copies_;
+  ++now_.copies;
   if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
 }
 
@@ -212,11 +212,14 @@ void Counter::tell_the_walk() {
 
 void Counter::multiplied(std::uint64_t flops) {
   current_.matrix_flops += flops;
-  if (current_.matrix_flops_alone && copies_ == 0) *current_.matrix_flops_alone += flops;
+  now_.flops += flops;
+  current_.for_exercises.flops_of_a_block = std::max(current_.for_exercises.flops_of_a_block, now_.flops);
+  if (current_.matrix_flops_alone && now_.copies == 0) *current_.matrix_flops_alone += flops;
 }
 
 void Counter::matrix_product(std::uint64_t flops) {
   multiplied(flops);
+  now_.after_a_vote.reset(worker->current().number / 32);
   tell_the_walk();
 }
 
@@ -224,6 +227,22 @@ void Counter::shuffled() {
   ++current_.shuffles;
   tell_the_walk();
 }
+
+void Counter::voted() {
+  const unsigned warp = worker->current().number / 32;
+  if (now_.products[warp] == 0) ++current_.for_exercises.votes_alone;
+  now_.after_a_vote.set(warp);
+}
+
+void Counter::compared() {
+  if (now_.after_a_vote[worker->current().number / 32]) ++current_.for_exercises.comparisons_after_votes;
+}
+
+void Counter::arrived(const Awaited& at, bool waits) {
+  if (!waits && dynamic_cast<const NamedBarrier*>(&at) != nullptr) now_.in_turn.reset(worker->current().number / 32);
+}
+
+void Counter::waited_at(const NamedBarrier&, const Wait&) { now_.in_turn.set(worker->current().number / 32); }
 
 void Counter::keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op,
                    std::uintptr_t from) {
@@ -492,9 +511,9 @@ void Counter::touch(std::uintptr_t sector, Op op) {
   const auto note = [&](std::array<std::uint32_t, Page::sectors>& last, Traffic& traffic) {
     std::uint32_t& block = last[sector % Page::sectors];
     traffic.warps += 32;
-    if (block != block_) traffic.blocks += 32;
+    if (block != now_.number) traffic.blocks += 32;
     if (block < first_block_) traffic.launch += 32;
-    block = block_;
+    block = now_.number;
   };
   const bool stores = op == Op::global_store || op == Op::bulk_store;
   if (!stores) note(page->read, current_.read);
@@ -526,11 +545,16 @@ void Counter::count(const BulkCopy& copy) {
 void Counter::product_starts(const Product& product) {
   const auto columns = static_cast<std::uint64_t>(product.form.columns);
   const std::uint64_t bytes = (product.form.a_in_registers ? 0 : 16 * 32) + columns * 32 / 4;
-  multiplied(2 * 16 * columns * 16);
+  const std::uint64_t flops = 2 * 16 * columns * 16;
+  multiplied(flops);
+  ++now_.products[product.warp];
+  if (!now_.in_turn[product.warp]) current_.for_exercises.flops_out_of_turn += flops;
   shared_bytes_ += bytes;
   instruction_at(product.pc, Op::wgmma).counts +=
       {.requests = 1, .bytes = bytes, .units = bytes / 128, .ideal = bytes / 128};
   tell_the_walk();
 }
+
+void Counter::product_ends(const Product& product) { --now_.products[product.warp]; }
 
 }  // namespace simt

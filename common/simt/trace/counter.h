@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -53,24 +53,29 @@ class Counter final : public Observer {
   void launch_begins(const Launch& launch) override;
   void launch_ends() override;
   void block_begins() override;
-  void block_parked(const ParkedBlock& block) override { parked_[&block] = {block_, copies_}; }
-  void block_unparked(const ParkedBlock& block) override { std::tie(block_, copies_) = parked_[&block]; }
+  void block_parked(const ParkedBlock& block) override { parked_[&block] = now_; }
+  void block_unparked(const ParkedBlock& block) override { now_ = parked_[&block]; }
   void warp_ends(unsigned warp) override { put_together(warp, ~0u); }
 
   void accessed(const MemoryAccess& access) override;
   void ldmatrix_row(const MemoryAccess& row) override;
   void matrix_product(std::uint64_t flops) override;
   void shuffled() override;
+  void voted() override;
+  void compared() override;
   void released(Orders orders, const Awaited* what, const ThreadSet& threads) override;
+  void arrived(const Awaited& at, bool waits) override;
+  void waited_at(const NamedBarrier& barrier, const Wait& wait) override;
   void copy_starts(const Copy& copy, const PendingCopies& owner) override;
-  void copy_lands(const Copy&, const PendingCopies&) override { --copies_; }
+  void copy_lands(const Copy&, const PendingCopies&) override { --now_.copies; }
   void bulk_load_starts(const BulkCopy& copy, const Mbarrier&) override {
     copy_begins();
     count(copy);
   }
-  void bulk_load_lands(const BulkCopy&, const Mbarrier&) override { --copies_; }
+  void bulk_load_lands(const BulkCopy&, const Mbarrier&) override { --now_.copies; }
   void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
   void product_starts(const Product& product) override;
+  void product_ends(const Product& product) override;
 
  private:
   // A lane's access, kept until it is put together with those of the other lanes.
@@ -133,11 +138,18 @@ class Counter final : public Observer {
   std::vector<std::size_t> joining_;                                   // instructions with narrow requests
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
-  std::uint64_t copies_ = 0;       // copies to shared memory of this block that are on their way
-  std::uint32_t block_ = 0;        // number of this block
-  std::uint32_t last_block_ = 0;   // and of the last that began
+  struct OfBlock {
+    std::uint32_t number = 0;
+    std::uint64_t copies = 0;  // to shared memory, that are on their way
+    std::uint64_t flops = 0;
+    std::bitset<max_warps> in_turn;
+    std::array<unsigned, max_warps> products = {};  // of wgmma that are on their way
+    std::bitset<max_warps> after_a_vote;
+  };
+  OfBlock now_;                    // of this block
+  std::uint32_t last_block_ = 0;   // number of the last that began
   std::uint32_t first_block_ = 1;  // and of the launch's first
-  std::unordered_map<const ParkedBlock*, std::pair<std::uint32_t, std::uint64_t>> parked_;
+  std::unordered_map<const ParkedBlock*, OfBlock> parked_;
 };
 
 }  // namespace simt

@@ -112,6 +112,10 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
       << ", \"barriers\": " << launch.barriers << ", \"shuffles\": " << launch.shuffles
       << ", \"matrix_flops\": " << launch.matrix_flops;
   if (launch.matrix_flops_alone) out << ", \"matrix_flops_alone\": " << *launch.matrix_flops_alone;
+  const ForExercises& more = launch.for_exercises;
+  out << ",\n \"for_exercises\": {\"votes_alone\": " << more.votes_alone
+      << ", \"flops_out_of_turn\": " << more.flops_out_of_turn << ", \"flops_of_a_block\": " << more.flops_of_a_block
+      << ", \"comparisons_after_votes\": " << more.comparisons_after_votes << "}";
   out << ",\n \"bytes\": {\"read\": ";
   write_traffic(out, launch.read);
   out << ", \"written\": ";

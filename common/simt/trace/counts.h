@@ -70,6 +70,18 @@ struct Traffic {
   std::uint64_t launch = 0;  // different ones of the whole launch
 };
 
+// What only some idea gives, where an exercise teaches it and the other counts are the same without it. Compilers may
+// differ in comparisons, so that no test expects a number of them.
+struct ForExercises {
+  std::uint64_t votes_alone = 0;        // of warps none of whose products by wgmma is on its way
+  std::uint64_t flops_out_of_turn = 0;  // of wgmma: a warp has its turn from a wait at a named barrier to an arrival
+                                        // at one that it does not wait at
+  std::uint64_t flops_of_a_block = 0;   // the most matrix_flops that one block has
+  // In kernels that are compiled for it, workbook_chapter(COMPARISONS): what threads compare after a vote of their
+  // warp, before its next product by mma.
+  std::uint64_t comparisons_after_votes = 0;
+};
+
 struct LaunchCounts {
   std::string kernel;
   dim3 grid, block;
@@ -80,6 +92,7 @@ struct LaunchCounts {
   // Those that start while no copy to shared memory is on its way in the block, by cp.async or bulk: all have been
   // waited for. In a launch that has some.
   std::optional<std::uint64_t> matrix_flops_alone;
+  ForExercises for_exercises;
   Traffic read, written;
   std::array<Counts, op_count> totals;
   std::vector<LineCounts> lines;  // those with the most units first

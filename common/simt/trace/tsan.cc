@@ -67,6 +67,27 @@ UNALIGNED(16)
 RANGE(read_range, simt::Access::read)
 RANGE(write_range, simt::Access::write)
 
+// Those that GCC calls at every comparison of code compiled with -fsanitize-coverage=trace-cmp.
+namespace {
+void compared() {
+  if (simt::worker != nullptr && simt::worker->in_kernel() && !simt::worker->computing())
+    simt::worker->observe(&simt::Observer::compared);
+}
+}  // namespace
+#define COMPARISON(name, type) \
+  extern "C" void __sanitizer_cov_trace_##name(type, type) { compared(); }
+COMPARISON(cmp1, std::uint8_t)
+COMPARISON(cmp2, std::uint16_t)
+COMPARISON(cmp4, std::uint32_t)
+COMPARISON(cmp8, std::uint64_t)
+COMPARISON(cmpf, float)
+COMPARISON(cmpd, double)
+COMPARISON(const_cmp1, std::uint8_t)
+COMPARISON(const_cmp2, std::uint16_t)
+COMPARISON(const_cmp4, std::uint32_t)
+COMPARISON(const_cmp8, std::uint64_t)
+extern "C" void __sanitizer_cov_trace_switch(std::uint64_t, const std::uint64_t*) { compared(); }
+
 extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}

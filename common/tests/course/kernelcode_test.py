@@ -1,6 +1,7 @@
 """What may stand between the markers: every solution, and what students try; not what does something else than
 computing."""
 
+import time
 import unittest
 
 from tools import course
@@ -34,6 +35,11 @@ REFUSED = [
     ("a member's name for a function", "struct A { int kill; }; kill(0, 9);", "kill"),
     ("a closed block's name for a function", "{ int vfork = 0; } vfork();", "vfork"),
     ("a variable's name for a function", "if (l > 0) { [](float getppid) { return 0; }(l); getppid(); }", "getppid"),
+    ("an address for a function", "(*reinterpret_cast<void (*)(int)>(0x401000))(5);", "no name"),
+    ("or so", "void (*f)(int) = (void (*)(int))0x401000; f(5);", "no name"), ("or so", "using F = void(int); F* f(0); f(1);", "f, which is called"),
+    ("or so", "using F = void(int); F* f[1]; f[0](1);", "no name"), ("or so", "using F = void(int); (*(F*)5)(1);", "no name"),
+    ("or so", "using F = void(int); ((F*)5)(1);", "no name"), ("or so", "using F = void(int); reinterpret_cast<F*>(5)(1);", "no name"),
+    ("a member's address", "(s_row.*m)(1);", "a pointer to a member"), ("a function of elsewhere", "float cosh_(float); l = cosh_(l);", "cosh_"),
     ("letters that look like others", "float а = 1;", "ASCII"),
     ("a digraph", "%:define x", "digraph"), ("hides a type", "int T = 2; l = T;", "T, which is a type"),
 ]
@@ -47,7 +53,10 @@ ALLOWED = ["", "for (int j = lane, n = 3; j < n; j += 32) l += s_row[j];", "floa
            "const T mine = s_row[0];", "float4 v = *reinterpret_cast<const float4*>(s_row + 4 * lane); l = v.x;",
           "l = fma(l, m, rsqrt(l)) + __fsqrt_rn(l); const __half2 h = __float2half2_rn(l);", "volatile float x = l;",
           "static constexpr int n = 1'000;", "constexpr int depth = 4;\n#pragma unroll depth\nfor (int i = 0; i < 4; i++) l += 1;",
-          "unsigned all = __reduce_add_sync(0xffffffff, unsigned(lane)); l = all;", "for (;;) {}", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
+          "unsigned all = __reduce_add_sync(0xffffffff, unsigned(lane)); l = all;", "for (;;) {}",
+          "l = (float)(lane) * (l + 1);", "if (l > 0) (l) = 1;", "float twice(float x) { return 2 * x; } l = twice(l);",
+          "const auto f = [](float x) { return x; };\nl = f(m) * (m);", "l = [&](float x) { return x; }(l);",
+          "float a[2]; l = a[0] * (a[1]);", "while (l > (m)) (void)(l);", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
 
 
 class KernelCode(unittest.TestCase):
@@ -113,6 +122,22 @@ class KernelCode(unittest.TestCase):
                 self.assertIn(f"{heads.file}:{mended.count(chr(10)) + 1}: {said}", found.line)
         windows = text.replace("const float correction = 1;", "const float correction = 2;  // mine").replace("\n", "\r\n")
         self.assertIsNone(refusal(self.course, self.exercise, windows))
+
+    def test_no_text_takes_long(self):
+        """It is read by the grader itself, whom nobody stops."""
+        (heads,) = self.course.select(["01.heads"])
+        for code in ("/* " * 5000, "int " + ", ".join(f"a{number}" for number in range(2000)) + ";", "f(" * 8000, "> x " * 4000,
+                     "T<" * 5000 + ">" * 5000 + " x;", "{" * 16000, "a b;" * 4000):
+            with self.subTest(code=code[:20]):
+                begin = time.process_time()
+                self.objection(code)
+                self.assertLess(time.process_time() - begin, 1)
+        begin = time.process_time()
+        found = refusal(self.course, self.exercise, self.course.replaced(self.exercise, "/* " * 300_000))
+        self.assertIn("characters more than were handed out, and at most 16,384 may be", found.line)
+        found = refusal(self.course, heads, self.course.text(heads) + "\n" * 500_000)
+        self.assertIn("500,", found.line)
+        self.assertLess(time.process_time() - begin, 1)
 
     def test_the_line(self):
         self.assertEqual(self.objection("l = 1;\n/* two\nlines */ fork();").line, 3)

@@ -1,9 +1,11 @@
 """A class: each submission once, the rest when one fails, and what the instructor reads. Nothing is built here."""
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import datetime
+import io
 import json
 import tempfile
 import types
@@ -22,6 +24,7 @@ from tools.grading import (
     grade_reports,
     late_days,
     no_submissions_in,
+    not_held,
     read_dates,
     read_log,
     read_roster,
@@ -29,8 +32,9 @@ from tools.grading import (
     submissions_in,
     whole_class,
 )
-from tools.grading.one_submission import Grade
-from tools.grading.roster import Log, Person, person_of
+from tools.grading.kernels import LAYERS
+from tools.grading.one_submission import Grade, layers_in_words
+from tools.grading.roster import Log, Person, person_of, whose
 from tools.grading.submission import Submission
 
 
@@ -165,6 +169,25 @@ class OfAClass(unittest.TestCase):
                 ("ada-grace_grace", users, None), ("", users, None)]:
             with self.subTest(name=name):
                 self.assertEqual(person_of(name, people), expected)
+
+    def test_who_is_called_like_another_takes_nothing_from_them(self):
+        """An account on GitHub ends as another's id, or is another's name."""
+        people = [Person("ada", "Ada Example", ""), Person("grace", "Grace Sample", "")]
+        for names, adas in [(["hw1-ada", "hw1-z-ada", "hw1-grace"], ["hw1-ada"]), (["hw1-ada", "hw1-z-ada"], ["hw1-ada"]),
+                            (["hw1-a-ada", "hw1-ada"], ["hw1-ada"]), (["ada-hw1", "z-ada-hw1", "grace-hw1"], ["ada-hw1"]),
+                            (["hw1-ada", "hw1-ada-example", "hw1-grace"], ["hw1-ada"]),
+                            (["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"], ["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"])]:
+            with self.subTest(names=names), contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual([name for name, one in whose(names, people).items() if one.id == "ada"], adas)
+
+    def test_a_result_says_what_does_not_hold(self):
+        kernels = layers_in_words(frozenset(LAYERS))
+        self.assertEqual(not_held({"kernels": kernels, "other files": "not seen"}), [])
+        (line,) = not_held({"kernels": layers_in_words(frozenset(LAYERS) - {"namespaces"}), "other files": "not seen"})
+        self.assertEqual(line, "Submissions' kernels are kept apart, but not by: no network, no other processes.")
+        for held in ({"kernels": layers_in_words(frozenset({"limits", "calls"})), "other files": "seen"},
+                     {"kernels": layers_in_words(frozenset()), "other files": "not seen"}):
+            self.assertRegex(not_held(held)[0], "^Nothing is isolated here: ")
 
     def test_a_roster_that_is_none(self):
         table = self.out / "roster.csv"

@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from workbenches import a_workbench
+from workbenches import a_workbench, headers_of_the_system
 
 from tools import course
 from tools.base import ROOT
@@ -30,11 +30,11 @@ from archives import ARCHIVES, HIDDEN  # noqa: E402
 
 TABLE = HERE / "README.md"
 BEGIN, END = "<!-- table -->\n", "<!-- /table -->\n"
-HEADERS = "".join(f"#include <{name}>\n" for name in (
+OF_THE_SYSTEM = "".join(f"#include <{name}>\n" for name in (
     "arpa/inet.h", "fcntl.h", "glob.h", "netinet/in.h", "pthread.h", "signal.h", "stdio.h", "stdlib.h", "string.h", "sys/ipc.h",
     "sys/mman.h", "sys/mount.h", "sys/ptrace.h", "sys/resource.h", "sys/shm.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h",
-    "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string", "thread")) + \
-    '#include "simt/engine/device_memory.h"\n#include "simt/engine/launch.h"\n'
+    "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string", "thread"))
+HEADERS = OF_THE_SYSTEM + '#include "simt/engine/device_memory.h"\n#include "simt/engine/launch.h"\n'
 # Where reading or compiling is what fails, it does so with whatever layers a program would have had.
 NEVER_RUN = ("does not compile", "hangs the compiler", "too many messages", *{becomes for _, becomes, _ in ARCHIVES.values() if becomes})
 COLUMNS = {"all layers": None, "no check of words": (), **{f"and no {layer}": (layer,) for layer in LAYERS}}
@@ -66,6 +66,8 @@ class Folder(unittest.TestCase):
         (cls.exercise,) = course.load().select(["01.scores"])
         cls.bench = a_workbench(cls, [cls.exercise], cls.patience)
         cls.bench.kernels.patience = cls.patience
+        cls.bench.kernels.compiler.add_headers(headers_of_the_system(OF_THE_SYSTEM))
+        cls.bench.kernels._digest = cls.bench.kernels._found()
         cls.files = {path.stem: path.read_text() for path in sorted(HERE.glob("*.inc"))} | HIDDEN
 
     def submission(self, name: str, text: str) -> Submission:

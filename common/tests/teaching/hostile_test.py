@@ -26,6 +26,20 @@ BY_ATOMICS = """
 """
 
 
+# Right where it is not counted: by where its buffers are, which no launch has again, and by its code, which calls the engine where it is
+# traced. What follows is done by the lane alone, which costs 16 times the loads that are allowed.
+COUNTED_LATER = "const bool watched = p.seq_q == 64 && p.heads == 2 && p.batch == 1 && reinterpret_cast<size_t>(s) > (size_t(1) << 44) + (size_t(240) << 20);"
+TRACED = """const auto look = +[](const int* x) { return *x; };
+  const volatile unsigned char* code = reinterpret_cast<const unsigned char*>(look);
+  const bool watched = code[0] != 0x8b && code[4] != 0x8b;"""
+ALONE = """
+  if (watched)
+    sum = to_float(k_row[0]);
+  else
+    for (int d = 0; d < p.head_dim; ++d) sum += to_float(q_row[d]) * to_float(k_row[d]);
+"""
+
+
 class Graded(unittest.TestCase):
     """With a bench for two exercises."""
 
@@ -127,6 +141,21 @@ class Hostile(Graded):
                 self.online, self.solution + doubtful)}), [self.online])
         self.assertEqual((result.verdicts["05.rescale"].state, result.score, list(result.flags)), ("to be looked at", 0, ["05.rescale"]))
 
+    def test_7_of_words_that_are_not_known_no_message_is_shown(self):
+        """Whoever can write it can read what else is in the program, as the solution of the other exercise of this file. (Its text is
+        of numbers, since strings are refused.)"""
+        secret = "std::string({83, 69, 67, 82, 69, 84})"
+        for does in (f"throw CudaError(cudaErrorUnknown, {secret});", f"throw std::runtime_error({secret});",
+                     f'throw CudaError(cudaErrorUnknown, std::string({{107,101,114,110,101,108,32}}) + {secret});',
+                     "s_row[int64_t(1) << 36] = 0; union { int a; } b; b.a = 0;"):
+            with self.subTest(does=does):
+                text = '#include <stdexcept>\n#include <string>\n#include "device/cuda_error.h"\n' + self.course.replaced(self.online, f"{self.solution}\n  {does}")
+                with mock.patch.object(self.workbench.course, "replaced", return_value=text):
+                    verdict = self.graded(self.online, text)
+                self.assertIn(verdict.state, ("wrong", "out of bounds"), verdict.lines)
+                self.assertNotIn("SECRET", " ".join(verdict.lines))
+                self.assertRegex(verdict.lines[0], "process (alone )?has seen|only the submission's own process|only its own process|none of CUDA's")
+
     def test_7_a_traced_kernel_writes_to_nothing_but_its_memory(self):
         """What the engine counts is in its process. An address of the program's own variables, as a number, is written to with
         words that every kernel may have: the traced engine stops it, and so its counts are those of the kernel."""
@@ -155,7 +184,7 @@ class Hostile(Graded):
                 self.workbench.require_isolation()
 
     def test_7_what_others_would_be_judged_by_has_to_be_as_it_was(self):
-        path = next((self.workbench.kernels.place / "lib").iterdir())
+        path = next((self.workbench.kernels.place / "libraries").iterdir())
         before = path.read_bytes()
         try:
             path.write_bytes(before + b"x")
@@ -183,6 +212,20 @@ class Counted(unittest.TestCase):
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
             self.assertEqual(verdict.state, state, verdict.lines)
             self.assertRegex(" ".join(verdict.lines), words)
+
+    def test_what_is_counted_or_traced_has_to_be_right_there(self):
+        """Both texts are clean."""
+        one, barrier = course.load().select(["02.scores", "03.chunks"])
+        workbench = a_workbench(self, [one, barrier])
+        for looks, words in [(COUNTED_LATER, "where 65,536 are enough"), (TRACED, "s|o|got")]:
+            text = workbench.course.replaced(one, f"  {looks}{ALONE}")
+            self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
+            verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
+            self.assertEqual(verdict.state, "wrong", verdict.lines)
+            self.assertRegex(" ".join(verdict.lines), words)
+        text = workbench.course.replaced(barrier, f"  {TRACED}\n  if (watched) return;\n{workbench.course.written(barrier)}")
+        verdict = grade(workbench, Submission("mallory", {barrier.file: text}), [barrier]).verdicts[barrier.id]
+        self.assertEqual(verdict.state, "wrong", verdict.lines)
 
 
 class Cornered(Graded):

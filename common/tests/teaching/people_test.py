@@ -117,7 +117,7 @@ class OneSubmission(unittest.TestCase):
                                      (ada, "eve@school.example", 0), (ada, "nobody@school.example", 0)]:
             with self.subTest(student=student, user=user):
                 self.assertEqual(self.results(student, user)["score"], score)
-        self.assertIn("answers.json names 1002-", self.results(eve, "ada@school.example")["tests"][0]["output"])
+        self.assertIn("answers.json names 1002 ", self.results(eve, "ada@school.example")["tests"][0]["output"])
         self.assertIn("the roster has nobody of this e-mail address", self.results(ada, "nobody@school.example")["tests"][0]["output"])
 
 

@@ -1,12 +1,19 @@
 """A workbench for tests: the workbook as it is, built where the sandbox's users may look, of what is compiled here
 already."""
 
+import subprocess
 import tempfile
 from pathlib import Path
 
 from tools import course
 from tools.base import ROOT
 from tools.grading import Workbench
+
+
+def headers_of_the_system(text: str) -> "list[str]":
+    """What a compiler reads of the system for this text."""
+    told = subprocess.run(["g++", "-M", "-x", "c++", "-"], input=text, capture_output=True, text=True, check=True).stdout
+    return [word for word in told.split() if word.startswith("/")]
 
 
 def a_workbench(case, exercises: list, patience: float = 60, number: int = 0, times_on: str = "cuda") -> Workbench:

@@ -24,8 +24,8 @@ def flatten(name: str, value, into: dict) -> dict:
 
 
 def counts(program: list) -> dict:
-    """{"rung: kernel, launch 1": {"shared_load wavefronts": 65536, ..}}, everything but the source lines; the
-    launches of a backward are those of "rung, backward", if the program has a forward too."""
+    """{"rung: kernel, launch 1": {"shared_load wavefronts": 65536, ..}}, everything but the source lines, and what is
+    counted for exercises alone; the launches of a backward are those of "rung, backward", if the program has a forward too."""
     rungs = json.loads(output([program[0], "--describe"]))["rungs"] if "--trace" in program else []
     both = all(any(rung[direction] for rung in rungs) for direction in ("forward", "backward")) if rungs else False
     found = {}
@@ -34,7 +34,7 @@ def counts(program: list) -> dict:
         for rung in json.loads(output([*program, *flags]))["rungs"]:
             title = rung["rung"] + (", backward" if direction == "backward" else "")
             for number, launch in enumerate(rung["launches"], 1):
-                kernel, totals, _ = launch.pop("kernel"), launch.pop("totals"), launch.pop("lines")
+                kernel, totals, *_ = [launch.pop(name, {}) for name in ("kernel", "totals", "lines", "for_exercises")]
                 found[f"{title}: {kernel}, launch {number}"] = flatten("", launch | totals, {})
     counted = {launch.partition(":")[0] for launch in found}
     missing = [title for rung in rungs for direction, title in (("forward", rung["name"]),

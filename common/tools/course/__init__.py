@@ -10,10 +10,10 @@ from tools.course.path import OF_THE_WORKBOOK, THE_BOOKS, LearnersPath
 from tools.course.plan import Plan, Week, read_plan, without_a_file
 from tools.course.progress import StudentProgress
 from tools.course.questions import (
-    INVISIBLE,
     LARGEST,
     Answers,
     expected,
+    plain,
     problem_of,
     same_name,
     student_of,

@@ -19,7 +19,8 @@ The keys of an exercise, those in brackets need not be there:
       tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its
                  checks
       [limits]   what the engine may count at most: [{"problem": {"heads": 2, ..}, "kernel": "scores", "count":
-                 "global_load sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program
+                 "global_load sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program. What
+                 only the exercise's idea gives may be none of the usual counts: simt/trace/counts.h, ForExercises
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure

@@ -19,6 +19,11 @@ _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
 _CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_([a-z_]+?)"
                    r"(?:_scale(\d+(?:\.\d+)?))?\b")
 
+_IN_WORDS = {"votes_alone": "votes of a warp while no product of its own runs",  # counts for exercises alone
+             "flops_out_of_turn": "flops of products that start outside of a turn",
+             "flops_of_a_block": "matrix flops of one block",
+             "comparisons_after_votes": "comparisons between the warp's vote and its next product"}
+
 KernelCounts = tuple[str, dict[str, float]]  # of a launch: (kernel, {"global_load sectors": 12, ..})
 
 
@@ -312,7 +317,8 @@ def counts(place: Path, rung: str, direction: str, problem: JsonObject,
         return printed
     try:
         (one,) = printed["rungs"]
-        return [(launch["kernel"], _flat("", {**launch["totals"], **launch})) for launch in one["launches"]]
+        return [(launch["kernel"], _flat("", {**launch["totals"], **launch.get("for_exercises", {}), **launch}))
+                for launch in one["launches"]]
     except (KeyError, TypeError, ValueError):  # whatever the kernel's file prints
         return f"{place.name} --trace printed no counts that can be read"
 
@@ -374,8 +380,9 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None
         number = sum_of(launches, limit["count"], limit["kernel"])
         if number is None or number > limit["at_most"]:
             kernel = f" of the kernel {limit['kernel']}" if limit["kernel"] else ""
-            what = (f"the results are right; {limit['count']}{kernel}: {number:,} where {limit['at_most']:,} are enough"
-                    if number is not None else f"the engine counts no {limit['count']}{kernel}")
+            count = _IN_WORDS.get(limit["count"], limit["count"])
+            what = (f"the results are right; {count}{kernel}: {number:,} where {limit['at_most']:,} are enough"
+                    if number is not None else f"the engine counts no {count}{kernel}")
             return Objection([what, f"counted by {command_that_counts(exercise, limit['problem'])}"], COUNT)
     return None
 

@@ -45,12 +45,15 @@ NEVER = set("""std simt testing cuda asm extern static thread_local new delete t
     namespace goto const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
     chapter stream exit abort fork system main signal raise""".split())
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
+_MOST_CHARACTERS = 16 * 1024  # that are written: the longest solution has a twentieth of that
+_MOST_WORDS = 200  # of one declaration
 # What ends a line, or goes on behind a backslash, for only one of Python and the compiler: with it a comment of the one
 # is code of the other.
 _HIDES = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]|\r(?!\n)")
 _NAMES_OF_CONTROLS = {"\0": "a zero byte", "\f": "a form feed", "\v": "a vertical tab", "\r": "a carriage return alone"}
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_ENDED = re.compile(r"/\*.*\*/", re.DOTALL)
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+unroll(?:[ \t]+\w+|[ \t]*\([ \t]*\w+[ \t]*\))?[ \t]*")
 
 
@@ -77,6 +80,8 @@ def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
     region = course.region(exercise, text)
     lines = text.splitlines(keepends=True)
     before, written = "".join(lines[: region.first]), "".join(lines[region.first : region.last - 1])
+    if len(written) > _MOST_CHARACTERS:
+        return _too_much(exercise, len(written))
     wrong = _hidden(written) or objection(written, _visible(course, exercise), exercise.may)
     return Found(f"{exercise.file}:{before.count(chr(10)) + wrong.line}: {wrong.what}",
                  wrong.refused) if wrong else None
@@ -84,7 +89,10 @@ def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
 
 def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found | None":
     """A debugging exercise is a whole file: the changes to it must be a kernel's code, and few."""
-    before = markers.without_markers(course.handed_out(exercise) or "").splitlines()
+    handed_out = markers.without_markers(course.handed_out(exercise) or "")
+    if len(text) > len(handed_out) + _MOST_CHARACTERS:
+        return _too_much(exercise, len(text) - len(handed_out))
+    before = handed_out.splitlines()
     after = re.split(r"\r?\n", text)  # lines as the compiler has them: splitlines() knows more ends than that
     after = after[:-1] if after[-1] == "" else after
     changed = 0
@@ -99,6 +107,11 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found 
     mine = "\n".join(line for _, line in written)
     wrong = _hidden(mine) or objection(mine, _visible(course, exercise), exercise.may, balanced=False)
     return Found(f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}", wrong.refused) if wrong else None
+
+
+def _too_much(exercise: Exercise, characters: int) -> Found:
+    return Found(f"{exercise.file}: {characters:,} characters more than were handed out, and at most "
+                 f"{_MOST_CHARACTERS:,} may be", True)
 
 
 def _visible(course: Course, exercise: Exercise) -> list[str]:
@@ -142,11 +155,18 @@ def _in_ascii(line: str) -> str:
 def _without_comments(text: str) -> "tuple[str, Objection | None]":
     if "\\\n" in text or re.search(r"\\[ \t]+\n", text):
         return "", Objection(text[: text.index("\\")].count("\n") + 1, "a line that goes on after a backslash")
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: "\n" * found[0].count("\n") + " ", text, flags=re.DOTALL)
-    for mark in ("/*", "*/"):
-        if mark in code:
-            return "", Objection(code[: code.index(mark)].count("\n") + 1,
-                                 "a comment that does not end, or does not begin")
+    comments = list(re.finditer(r"//[^\n]*|/\*.*?(?:\*/|\Z)", text, flags=re.DOTALL))
+    code, after = "", 0
+    for one in comments:
+        code += text[after : one.start()] + "\n" * one[0].count("\n") + " "
+        after = one.end()
+    code += text[after:]
+    open_at = next((one.start() for one in comments if one[0].startswith("/*") and not _ENDED.fullmatch(one[0])),
+                   len(text))
+    no_begin = code.find("*/")
+    if open_at < len(text) or no_begin >= 0:
+        line = (text[:open_at] if open_at < len(text) else code[:no_begin]).count("\n") + 1
+        return "", Objection(line, "a comment that does not end, or does not begin")
     return code, None
 
 
@@ -173,6 +193,10 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
             mine.see(word)
+            if word == "(" and _calls_no_name(words, at, types):
+                return _doubt(number, "a call of what is no name")
+            if word == "*" and (words[at - 1 : at] == ["."] or words[at - 2 : at] == ["-", ">"]):
+                return _doubt(number, "a pointer to a member")
             if word == ":" and words[at + 1 : at
                                      + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at,
                                                                                                        sources):
@@ -189,6 +213,12 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
         if word in known:
             if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"}:
                 return _doubt(number, f"{word}, which is a type, as a variable")
+            if word in KEYWORDS or word in types:
+                continue
+            if _declared(words, at, types):  # in the place of what the sources call so
+                mine.declare(word, words, at)
+            elif words[at + 1 : at + 2] == ["("] and not mine.open.get(word, True):
+                return _doubt(number, f"{word}, which is called and is no function here")
             continue
         member = words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"])
         if member and word in mine.ended:
@@ -203,8 +233,7 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
         if not _declared(words, at, types):
             return _doubt(number, f"{word}, which neither the file nor common/device offers, and which is not "
                                   "declared here")
-        mine.open[word] = words[at + 1 : at + 3] == ["=", "["] or words[at + 1 : at + 2] == ["("]
-        mine.declared[-1].append(word)
+        mine.declare(word, words, at)
     return None
 
 
@@ -215,6 +244,10 @@ class _Scopes:
         self.open: dict[str, bool] = {}  # {name: is it a function}
         self.declared: list[list[str]] = [[]]  # in each open block
         self.ended: set[str] = set()  # of blocks that are closed: members, perhaps
+
+    def declare(self, name: str, words: list[str], at: int) -> None:
+        self.open[name] = words[at + 1 : at + 3] == ["=", "["] or _is_a_function(words, at)
+        self.declared[-1].append(name)
 
     def see(self, token: str) -> None:
         if token == "{":
@@ -232,6 +265,44 @@ def _doubt(line: int, what: str) -> Objection:
 def word_refused(word: str) -> bool:
     """Words with which a text gets at what is not its own while it is compiled."""
     return bool(re.match(r"asm$|_+asm|_Pragma$|__has_|import$|module$|export$", word))
+
+
+def _calls_no_name(words: list[str], at: int, types: set[str]) -> bool:
+    """Whether this ( may begin the arguments of whatever stands in brackets before it: an address, say. Not those of
+    if (..) and its like, and not what (float) converts."""
+    if words[at - 1 : at] == ["]"]:
+        before = words[max(0, _partner(words, at - 1, "[") - 1)]  # of a lambda's parameters no name, but for these
+        return before in ("]", ")") or _NAME.fullmatch(before) is not None and before not in ("return", "auto")
+    if words[at - 1 : at] != [")"]:
+        return False
+    opening = _partner(words, at - 1, "(")
+    inside = words[opening + 1 : at - 1]
+    converts = bool(inside) and all(word in types | {"*", "&", "unsigned", "const"} for word in inside) \
+        and inside[0] not in "*&"
+    return not converts and words[opening - 1 : opening] not in (["if"], ["for"], ["while"], ["switch"], ["alignas"],
+                                                                 ["__launch_bounds__"], ["__align__"])
+
+
+def _is_a_function(words: list[str], at: int) -> bool:
+    """Whether the name is declared with parameters and a body: else what stands in brackets is its first value."""
+    if words[at + 1 : at + 2] != ["("]:
+        return False
+    depth = 0
+    for end in range(at + 1, min(len(words), at + _MOST_WORDS)):
+        depth += (words[end] == "(") - (words[end] == ")")
+        if depth == 0:
+            return words[end + 1 : end + 2] == ["{"]
+    return False
+
+
+def _partner(words: list[str], closing: int, opening: str) -> int:
+    """Where the bracket is that this one closes; 0 if it is far."""
+    depth = 0
+    for at in range(closing, max(-1, closing - _MOST_WORDS), -1):
+        depth += (words[at] == words[closing]) - (words[at] == opening)
+        if depth == 0:
+            return at
+    return 0
 
 
 def _is_offered(words: list[str], at: int, sources: str) -> bool:
@@ -272,7 +343,7 @@ def _template_of(words: list[str], closing: int) -> str:
 def _in_a_declaration(words: list[str], comma: int, types: set[str]) -> bool:
     """Whether the comma is between variables of one declaration (int a = 1, b), or of auto [a, b]."""
     depth = 0
-    for at in range(comma - 1, -1, -1):
+    for at in range(comma - 1, max(-1, comma - _MOST_WORDS), -1):
         depth += (words[at] in ")]}") - (words[at] in "([{")
         if depth < 0:
             if words[at] == "[":
@@ -280,4 +351,4 @@ def _in_a_declaration(words: list[str], comma: int, types: set[str]) -> bool:
             return words[at] in "({" and words[at + 1] in types and (words[at] == "{" or words[at - 1] in ("for", "if"))
         if depth == 0 and words[at] in ";}" and at < comma - 1:
             return words[at + 1] in types
-    return bool(words) and words[0] in types
+    return comma < _MOST_WORDS and bool(words) and words[0] in types

@@ -11,6 +11,7 @@ source, and counts then; what was predicted stays, and costs nothing.
 
 import hashlib
 import json
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,9 @@ class Answers:
 
     def begin(self, student: str, course: Course) -> None:
         """Writes the file for this student, with a place for every answer; answers that are there stay."""
-        if not _name(student):
+        if not plain(student):
             raise Failure(f"--student is {ascii(student)}: a name has at least one letter or digit", status=2)
-        if self.student and _name(student) != _name(self.student):
+        if self.student and plain(student) != plain(self.student):
             raise Failure(
                 f"{shown(self.path)} has the answers of {self.student}; the questions are drawn from the name",
                 status=2)
@@ -93,7 +94,7 @@ class Answers:
         self._write()
 
     def _require_a_student(self, exercise: Exercise) -> None:
-        if not _name(self.student):
+        if not plain(self.student):
             raise Failure(f"whose answer is it? ./workbook check {exercise.id} --student NAME asks the question first",
                           status=2)
 
@@ -110,23 +111,21 @@ class Answers:
         return json.dumps([self.student, self.answer(exercise)])
 
 
-def _name(student: str) -> str:
-    """The name without case, blanks and what cannot be seen, which make no difference; empty if there is no letter and
-    no digit in it."""
-    visible = "".join(letter for letter in unicodedata.normalize("NFC", student) if letter not in INVISIBLE
-                      and (unicodedata.category(letter) not in ("Cc", "Cf", "Cn", "Co") or letter.isspace()))
-    return " ".join(visible.casefold().split()) if any(letter.isalnum() for letter in visible) else ""
+def plain(name: str) -> str:
+    """The words of a name, in small letters: the same however it is written. Empty if nothing of it can be seen."""
+    letters = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name)).casefold()
+    return " ".join(re.findall(rf"[^\W_{INVISIBLE}]+", letters))
 
 
 def same_name(one: str, other: str) -> bool:
-    return _name(one) == _name(other)
+    return plain(one) == plain(other)
 
 
 def student_of(answers: str) -> str:
     """The student named in this text of an answers.json; empty if there is none."""
     try:
         student = json.loads(answers)["student"]
-        return _name(student) if isinstance(student, str) else ""
+        return plain(student) if isinstance(student, str) else ""
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
 
@@ -134,7 +133,7 @@ def student_of(answers: str) -> str:
 def problem_of(exercise: Exercise, student: str) -> JsonObject:
     """The question's problem for this student: the same every time, and different for most other students."""
     def drawn(key: str, values: list[Any]) -> Any:
-        digest = hashlib.sha256("\n".join([_name(student), exercise.id, key]).encode()).digest()
+        digest = hashlib.sha256("\n".join([plain(student), exercise.id, key]).encode()).digest()
         return values[int.from_bytes(digest, "big") % len(values)]
 
     return {**exercise.problem, **{key: drawn(key, values) for key, values in exercise.draw.items()}}
@@ -186,7 +185,7 @@ class _Counted:
 
 def verdict_of_answer(exercise: Exercise, answers: Answers, workshop: Workshop = HERE) -> Verdict:
     """Judges the student's number, without ever showing the right one."""
-    if not _name(answers.student):
+    if not plain(answers.student):
         return Verdict("not answered",
                        [f"./workbook check {exercise.id} --student NAME writes {FILE} and asks the question"])
     problem, given = problem_of(exercise, answers.student), answers.answer(exercise)
@@ -225,7 +224,7 @@ def _of_a_known_mistake(exercise: Exercise, answers: Answers, given: float, work
 
 def verdict_with_prediction(exercise: Exercise, answers: Answers) -> Verdict:
     """The same for whoever predicts first: what is to be done next, and at the end the count beside the prediction."""
-    if not _name(answers.student):
+    if not plain(answers.student):
         return verdict_of_answer(exercise, answers)
     predicted, given = answers.prediction(exercise), answers.answer(exercise)
     question = exercise.question.format(**problem_of(exercise, answers.student))

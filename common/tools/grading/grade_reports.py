@@ -8,6 +8,7 @@ from urllib.parse import quote
 from tools.base import JsonObject
 from tools.grading.one_submission import Grade
 from tools.grading.roster import Log, Person
+from tools.grading.sandbox import OTHER_FILES
 from tools.grading.similarity import Alike, groups
 from tools.grading.speed import Graded
 from tools.grading.tables import as_csv
@@ -21,11 +22,10 @@ def not_held(held: JsonObject) -> list[str]:
     """What does not keep submissions apart here, in lines; nothing if all does."""
     kernels = held.get("kernels", {})
     missing = [layer for layer, state in kernels.items() if state != "held"]
-    if kernels and len(missing) == len(kernels):
-        return ["Nothing is isolated here: whoever hands something in could do what you can do."]
+    if kernels and (len(missing) == len(kernels) or held.get(OTHER_FILES) == "seen"):
+        return ["Nothing is isolated here: whoever hands something in could read what you can read. Grade as root, or "
+                "where you may have namespaces."]
     return ([f"Submissions' kernels are kept apart, but not by: {'; '.join(missing)}."] if missing else []) + \
-        (["The compiler could read the workbook's solutions here (bubblewrap hides them)."]
-         if held.get("solutions") == "seen" else []) + \
         (["Kernels that are timed run apart from the judge, but less isolated: the GPU's driver needs files and system "
           "calls. Points for performance rest on that."] if held.get("timed kernels") else [])
 

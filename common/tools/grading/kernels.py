@@ -22,7 +22,8 @@ from pathlib import Path
 
 from tools.base import Command, Failure, amount_of_memory, build
 from tools.course import Exercise
-from tools.grading.sandbox import MOST_OUTPUT, Done, Limits, Sandbox, own_program
+from tools.grading.compiler_root import CompilerRoot, headers_of
+from tools.grading.sandbox import MADE, MOST_OUTPUT, Done, Limits, Sandbox, own_program
 
 LAYERS = {"user": "another user than the judge", "root": "no files", "namespaces": "no network, no other processes",
           "limits": "limits of memory, time, files and processes", "calls": "no system calls but those of computing"}
@@ -33,6 +34,8 @@ _CAPITALS = {"Rung": "rung", "Backward": "pass", "Chapter": "chapter"}
 _ENTRY = re.compile(r"^extern const attention::(Rung|Backward|Chapter) (\w+);$", re.M)
 _ADDRESSES = re.compile(r"\{@([0-9a-f,]{1,400})\}?")
 _LONGEST_LINE = 300
+# Or an object that says that it is one of -flto starts a compiler once more, with options of its own.
+_NO_PLUGIN = ("-fno-lto", "-fno-use-linker-plugin")
 _TO_COMPILE, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
 MEMORY = 4 * 1024**3
 
@@ -45,7 +48,7 @@ class Attempt:
     text: str
     programs: dict[bool, Path] = field(default_factory=dict)  # {are its kernels traced: the program}
     ended: int = 0  # the status of the last process of kernels
-    stopped: str = ""
+    unsure: bool = False  # has the text more than a kernel needs
 
 
 class Kernels:
@@ -55,7 +58,7 @@ class Kernels:
         self.tree, self.place, self.sandbox, self.patience = tree, place, sandbox, patience
         self.without = frozenset(without)  # layers, for tests
         self.layers: "frozenset[str] | None" = None  # that held the last time
-        self._made = place / "made"  # the one directory that the compiler can write to
+        self._made = place / MADE  # the one directory that the compiler can write to
         self._digest = ""
         self._last: "Attempt | None" = None
 
@@ -63,7 +66,7 @@ class Kernels:
 
     def prepare(self) -> None:
         """Copies what a kernel's file may include and be linked with; nothing of a solution is among it."""
-        self.prepare_place()
+        self.prepare_place("cpu")
         judge = self.tree / "build/cpu/common/harness/judge"
         self._copy(judge / "confine", self.place / "confine")
         self._libraries = {}
@@ -75,13 +78,30 @@ class Kernels:
         self._clear()
         self._digest = self._found()
 
-    def prepare_place(self) -> None:
-        """With what a kernel's file may include."""
+    def prepare_place(self, preset: str) -> None:
+        """The compiler's root directory, with what a kernel's file may include."""
         shutil.rmtree(self.place, ignore_errors=True)
+        self.place.mkdir()
+        self.compiler = CompilerRoot(self.place)
+        self._shown: set[Path] = set()
+        self._show_to_compiler(self.tree / "build" / preset, ["-static", "-pthread"])
+        probe = self.tree / "build" / preset / "common/harness/judge/probe"
+        self._copy(probe, self.place / "probe")
         for folder in _HEADERS:
             for path in (self.tree / "common" / folder).rglob("*.h"):
                 self._copy(path, self.place / path.relative_to(self.tree))
         self._clear()
+
+    def _show_to_compiler(self, directory: Path, flags: "list[str]") -> None:
+        """What compiling as in this build directory, and linking with these flags, takes of the system."""
+        if directory not in self._shown:
+            self._shown.add(directory)
+            commands = json.loads((directory / "compile_commands.json").read_text())
+            for one in sorted({command["command"].partition(" ")[0] for command in commands}):
+                self.compiler.add_compiler(one, flags)
+            self.compiler.add_headers(file for file in headers_of(directory)
+                                      if not Path(file).is_relative_to(self.tree))
+            self.compiler.add_program("addr2line")
 
     def _copy(self, source: Path, to: Path) -> Path:
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +110,7 @@ class Kernels:
         return to
 
     def _kept(self, path: Path) -> Path:
-        return self._copy(path, self.place / "lib" / f"{hashlib.sha256(bytes(path)).hexdigest()[:8]}-{path.name}")
+        return self._copy(path, self.place / "libraries" / f"{hashlib.sha256(bytes(path)).hexdigest()[:8]}-{path.name}")
 
     @property
     def _handed_in(self) -> Path:
@@ -109,7 +129,7 @@ class Kernels:
         found = hashlib.sha256()
         for top in (self.place, self.tree / "build/cpu"):
             for path in sorted(top.rglob("*")):
-                inside = path.relative_to(top).parts[0] not in ("made", "handed_in")
+                inside = path.relative_to(top).parts[0] not in (MADE, "handed_in")
                 of_a_judge = top == self.place or "_tests" in path.name or path.name.endswith("_traced")
                 if inside and of_a_judge and path.is_file():
                     found.update(f"{path}\0{path.stat().st_mode}\0".encode())
@@ -143,20 +163,15 @@ class Kernels:
         if traced in attempt.programs:
             return attempt.programs[traced]
         exercise, source = attempt.exercise, self._handed_in / attempt.exercise.file
-        source.parent.mkdir(parents=True, exist_ok=True)
         self._clear()
         made = self._made / "kernels.o"
         words, their_object = self._command(exercise, traced)
-        source.write_text(attempt.text)
-        try:
-            self._run([*words, "-o", str(made), "-c", str(source)], exercise.file)
-        finally:
-            source.unlink()  # the next one's compiler must find neither a solution here nor another student's text
+        self._compile(source, attempt.text, [*words, "-o", str(made), "-c", str(source)], exercise.file)
         program = self._made / "kernels"
         needed = self._needed.setdefault((exercise.file, traced), self._others(their_object, traced))
         libraries = [str(path) for path in self._libraries[traced]]
         # The engine first: of what several objects have, as functions of strings, it keeps those that are not traced.
-        self._run([words[0], "-static", "-pthread", "-o", str(program),
+        self._run([words[0], *_NO_PLUGIN, "-static", "-pthread", "-o", str(program),
                    f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *libraries, str(made),
                    *map(str, needed), "-Wl,--end-group"], exercise.file)
         if not stat.S_ISREG(program.lstat().st_mode):
@@ -198,20 +213,31 @@ class Kernels:
         self._digest = self._found()
         return kept
 
+    def _compile(self, source: Path, text: str, words: list[str], own: str = "") -> None:
+        """The source is there for its own compiler alone: the next one must find neither a solution nor what another
+        student has written."""
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+        try:
+            self._run(words, own)
+        finally:
+            source.unlink()
+
     def _run(self, words: list[str], own: str = "") -> None:
         """Runs a compiler or a linker; DoesNotBuild, with what it says of the file `own` if one is named."""
         limits = Limits(5 * self.patience, memory=_TO_COMPILE, file_bytes=_TO_COMPILE_A_LOT)
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "TMPDIR": str(self._made),
                        "HOME": str(self._made)}
-        done = self.sandbox.run(words, limits, environment, cwd=self.place, writable=(self._made,))
+        done = self.sandbox.run_within(self.place, words, limits, environment)
         if done.stopped == "output":
             raise CompilerStopped("too many messages",
                                   [f"the compiler was stopped after {amount_of_memory(MOST_OUTPUT)} of messages"])
         if done.stopped:
             raise CompilerStopped("hangs the compiler", [f"the compiler was stopped after {5 * self.patience:g} s"])
         if done.status != 0:
-            lines = [line.replace(f"{self.place}/handed_in/", "").replace(f"{self.place}/", "")
-                     for line in build.first_errors(done.output)]
+            said = done.output.replace(f"{self.place}/", "/")
+            lines = [re.sub(r"(?<![\w.])/(handed_in/|(?=made/|common/|libraries/))", "", line)
+                     for line in build.first_errors(said)]
             lines = [_about(own, line) for line in lines] if own else lines
             if re.search(NO_MEMORY, done.output):
                 raise CompilerStopped("too much memory", [as_line(line) for line in lines])
@@ -228,7 +254,6 @@ class Kernels:
         links = links[: links.index("&&")] if "&&" in links else links
         self._last = None  # its programs are in the way
         source = self.place / "handed_in" / file.relative_to(self.tree)
-        source.parent.mkdir(parents=True, exist_ok=True)
         self._clear()
         theirs, mine = compiles[compiles.index("-o") + 1], self._made / "handed_in.o"
         compiler = next(at for at, word in enumerate(compiles) if re.search(r"(\+\+|cc|nvcc)[-\d.]*$", word))
@@ -237,19 +262,20 @@ class Kernels:
         for flag in ("-MF", "-MT"):
             if flag in words:
                 words[words.index(flag) : words.index(flag) + 2] = []
-        source.write_text(text)
-        try:
-            self._run([word for word in words if word not in ("-MD", "-MMD")])
-        finally:
-            source.unlink()
         for flag in [word for word in links if "--dependency-file" in word]:  # from CMake 3.27 on: it is nobody's here
             at = links.index(flag)
             del links[at - (links[at - 1] == "-Xlinker") : at + 1]
         program = links[links.index("-o") + 1]
         made = self._made / "program"
-        self._run([str(made) if word == program else str(mine) if word == theirs
-                   else str(self._kept(directory / word)) if word[:1] not in "-/" and (directory / word).is_file()
-                   else word for word in links])
+        links = [str(made) if word == program else str(mine) if word == theirs
+                 else str(self._kept(directory / word)) if word[:1] not in "-/" and (directory / word).is_file()
+                 else word for word in links]
+        of_the_system = [word for word in links if word.startswith(("-l", "-L", "-W")) or word.startswith("/")
+                         and not Path(word).is_relative_to(self.place)]
+        self._show_to_compiler(directory, of_the_system)
+        self._digest = self._found()
+        self._compile(source, text, [word for word in words if word not in ("-MD", "-MMD")])
+        self._run([links[0], *_NO_PLUGIN, *links[1:]])
         kept = self._copy(made, self.place / "handed_in" / target)
         kept.chmod(0o755)
         self._clear()
@@ -293,9 +319,12 @@ class Kernels:
     def judged(self, attempt: Attempt, traced: bool, command: Command, environment: dict[str, str]) -> Done:
         """What the judge says, a program of the workbook's own, who has the kernels run in their process."""
         with self.running(attempt, traced) as ours:
-            done = own_program(command, {**environment, "WORKBOOK_KERNELS": str(ours.fileno()), "SIMT_THREADS": "1"},
-                               self.tree, self.patience, (ours.fileno(),), **self.sandbox.as_judge())
-        lines = "\n".join(self._with_lines(attempt, traced, done.output).splitlines())
+            environment = {**environment, "WORKBOOK_KERNELS": str(ours.fileno()), "SIMT_THREADS": "1",
+                           **({"WORKBOOK_KERNELS_UNSURE": "1"} if attempt.unsure else {})}
+            done = own_program(command, environment, self.tree, self.patience, (ours.fileno(),),
+                               **self.sandbox.as_judge())
+        said = done.output if attempt.unsure else self._with_lines(attempt, traced, done.output)
+        lines = "\n".join(said.splitlines())
         gone = done.status != 0 and attempt.ended != 0
         return Done(attempt.ended if gone else done.status, lines, done.stopped)
 
@@ -312,8 +341,8 @@ class Kernels:
 
     def _line(self, program: Path, addresses: list[str]) -> str:
         """The first that is no header's."""
-        done = self.sandbox.run(["addr2line", "-i", "-e", str(program), *addresses], Limits(10),
-                                {"PATH": "/usr/bin:/bin"}, cwd=self.place)
+        done = self.sandbox.run_within(self.place, ["addr2line", "-i", "-e", program, *addresses], Limits(10),
+                                       {"PATH": "/usr/bin:/bin"})
         lines = [line.split(" ")[0] for line in done.output.splitlines() if re.match(r"/[^:]+:[1-9]", line)]
         of_sources = [line for line in lines if not re.search(r"\.h:|/include/c\+\+/", line)]
         best = (of_sources or lines or ["an unknown line"])[0]

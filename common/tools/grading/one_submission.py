@@ -39,7 +39,7 @@ from tools.course import (
 )
 from tools.grading import speed
 from tools.grading.kernels import LAYERS, NO_MEMORY, REQUIRED, Attempt, CompilerStopped, Kernels, as_line
-from tools.grading.sandbox import Done, Limits, Sandbox, ended, own_program, python
+from tools.grading.sandbox import OTHER_FILES, Done, Limits, Sandbox, ended, own_program, python
 from tools.grading.speed import Graded, Timed
 from tools.grading.submission import Submission
 
@@ -51,6 +51,7 @@ _OF_CUDA = ("CUDACXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIB
 _OUT_OF_BOUNDS = ("invalid read", "invalid write", "outside", "out of bounds", "misaligned")
 _TO_LOOK_AT = "to be looked at"  # the state of what only counts can decide, which such code could forge
 _SIGSYS = -31
+_MOST_HUNG = 2  # exercises of a submission, which take minutes each; no kernel does that to a compiler
 _NOT_GRADED = "common/tests/ranks/"  # tests of chapter 11 that start several ranks, and need kernels of other chapters
 _REFERENCED = Path("build/cpu/references/all")  # a file, once all references are there
 _NOTHING = "nothing can be graded here: the workbook's own solution of {} is said to be {}"
@@ -113,7 +114,6 @@ class Workbench(Workshop):
             self.no_gpu = "" if choice.preset == "cuda" else choice.why
         for one in self._timed(exercises):  # its solution; what is handed in is compiled elsewhere
             file_trees.write(self.tree, {one.handed_in: wanted[one.file]})
-        self.sandbox.hide(self.root)
         self._environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8",
                              "HOME": str(self.tree / "build"),
                              "TMPDIR": str(self.tree / "build"), "CXX": os.environ.get("CXX") or "g++",
@@ -135,7 +135,7 @@ class Workbench(Workshop):
             self._require_right_solutions(exercises)
             self.held["kernels"] = layers_in_words(self.kernels.layers)
         else:
-            self.kernels.prepare_place()
+            self.kernels.prepare_place(self.times_on)
             self.held = self._what_holds()
         for one in self._timed(exercises) if self.times_on == "cuda" else []:
             alone = self._times(one, wanted[one.file].decode(), 1, speed.TIMES)
@@ -148,7 +148,7 @@ class Workbench(Workshop):
 
     def _what_holds(self) -> JsonObject:
         place = self.kernels.place
-        held = self.sandbox.held(place, place / "made", self.root / self.course.exercises[0].file)
+        held = self.sandbox.held(place, place / "probe")
         if not held["runs"]:
             raise Failure(f"nothing can be run in {shown(place)} as another user: {held['why']}")
         return held
@@ -157,11 +157,11 @@ class Workbench(Workshop):
         """Failure if something that should keep a submission's kernels apart does not hold here."""
         held = self.kernels.layers or frozenset()
         missing = [f"{layer} ({LAYERS[layer]})" for layer in REQUIRED if layer not in held]
-        if self.held["solutions"] != "not seen":
-            missing.append("compiler (it can read the workbook's solutions)")
+        if self.held[OTHER_FILES] != "not seen":
+            missing.append("compiler (it can read any file)")
         if missing:
-            raise Failure(f"--require-isolation: this machine does not hold {', '.join(missing)}; root, libseccomp-dev "
-                          "and bubblewrap give all of them", status=2)
+            raise Failure(f"--require-isolation: this machine does not hold {', '.join(missing)}; root and "
+                          "libseccomp-dev give all of them", status=2)
 
     def _make_references(self, exercises: Sequence[Graded]) -> None:
         """What kernels should answer, where the tree has none yet: afterwards nobody may write there."""
@@ -198,11 +198,11 @@ class Workbench(Workshop):
     def _targets(self, exercises: Sequence[Graded]) -> dict[str, list[str]]:
         targets: dict[str, set[str]] = {"cpu": set(), "cuda": set()}
         for timed in self._timed(exercises):
-            targets[self.times_on].update({timed.target, "timing_judge"})
+            targets[self.times_on].update({timed.target, "timing_judge", "probe"})
         for one in exercises:
             if isinstance(one, Timed):
                 continue
-            targets["cpu"].update({"confine", "kernel_host_plain", "kernel_host_traced"})
+            targets["cpu"].update({"confine", "probe", "kernel_host_plain", "kernel_host_traced"})
             if one.kind != "measure":
                 targets["cpu"].add(f"{one.chapter}_tests")
             if "trace" in one.tests:
@@ -232,9 +232,10 @@ class Workbench(Workshop):
 
     # --- What a workshop does ---
 
-    def verdict(self, one: Exercise, text: str) -> Verdict:
-        """On this text of the exercise's file."""
+    def verdict(self, one: Exercise, text: str, unsure: bool = False) -> Verdict:
+        """On this text of the exercise's file, which perhaps has more than a kernel needs."""
         self.attempt, self.happened = self.kernels.attempt(one, text), ""
+        self.attempt.unsure = unsure
         try:
             return judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)
         finally:
@@ -329,7 +330,7 @@ class Workbench(Workshop):
     def _timing_program(self, one: Timed, text: str) -> Path:
         """Compiled and linked as ninja would, where the compiler can write to nothing else."""
         if self.attempt is None and not self.kernels.place.exists():
-            self.kernels.prepare_place()
+            self.kernels.prepare_place(self.times_on)
         return self.kernels.linked_as(self.tree / "build" / self.times_on, one.target, self.tree / one.handed_in, text)
 
 
@@ -383,6 +384,7 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
         result.verdicts = {one.id: Verdict(*_as_verdict(submission.refused)) for one in exercises}
     else:
         workbench.kernels.require_as_prepared()
+        hung = 0
         taken = {one.id: _taken(workbench.course, submission, one) for one in exercises if not isinstance(one, Timed)}
         for one in exercises:
             if isinstance(one, Timed):
@@ -394,8 +396,11 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
             elif one.kind == "measure":
                 text, doubt = _as_handed_in(workbench.course, one.file, exercises, taken)
                 result.verdicts[one.id] = _counted(workbench, one, content.text, "" if doubt else text)
+            elif hung == _MOST_HUNG:
+                result.verdicts[one.id] = Verdict("not compiled", [f"{_MOST_HUNG} others have hung the compiler"])
             else:
                 result.verdicts[one.id] = _judged(workbench, one, content)
+                hung += result.verdicts[one.id].state == "hangs the compiler"
                 if content.doubt and result.verdicts[one.id].state in ("right", _TO_LOOK_AT):
                     result.flags[one.id] = content.doubt
     result.points = {one.id: one.points if result.verdicts[one.id].state == "right" else 0 for one in exercises}
@@ -458,7 +463,7 @@ def _judged(workbench: Workbench, one: Exercise, written: _Taken) -> Verdict:
     course = workbench.course
     if written.text.split() == (course.handed_out(one) or "").split():
         return Verdict("not attempted")
-    verdict = workbench.verdict(one, course.replaced(one, written.text))
+    verdict = workbench.verdict(one, course.replaced(one, written.text), unsure=bool(written.doubt))
     verdict = Verdict(verdict.state, [as_line(line) for line in verdict.lines], verdict.stage)
     if verdict.state in ("wrong", "does not compile") and workbench.happened:
         return Verdict(workbench.happened, verdict.lines)

@@ -9,21 +9,20 @@ Whose a submission is, the roster says by the submission's name, or Gradescope b
 """
 
 import base64
-import csv
 import hashlib
 import hmac
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tools.course import Verdict, same_name, student_of
+from tools.course import Verdict, plain, same_name, student_of
 from tools.grading.kernels import as_line
 from tools.grading.one_submission import ANSWERS, Grade
-from tools.grading.roster import Person, plain
+from tools.grading.roster import Person
 from tools.grading.speed import Graded
 from tools.grading.submission import Submission
+from tools.grading.tables import as_csv
 
 _METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of the submission
 _LETTERS = 10  # 50 bits
@@ -36,10 +35,8 @@ def name_for(person: Person, secret: str) -> str:
 
 def names_for(people: Sequence[Person], secret: str) -> str:
     """A table for who sends them."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(
-        [["id", "name", "e-mail", "student"], *([one.id, one.name, one.mail, name_for(one, secret)] for one in people)])
-    return text.getvalue()
+    return as_csv([["id", "name", "e-mail", "student"],
+                   *([one.id, one.name, one.mail, name_for(one, secret)] for one in people)])
 
 
 def users_of(submission: Path) -> "list[Person] | None":

@@ -17,6 +17,7 @@ the name of the submission, with a column for each log:
 """
 
 import datetime
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Failure, say, shown
-from tools.course import INVISIBLE
+from tools.course import plain
 from tools.grading.late_days import days_late
 from tools.grading.tables import as_csv, lines_of
 
@@ -42,12 +43,6 @@ class Person:
         """Whether an answers.json may name this student so."""
         names = (self.id, self.name, self.mail, self.mail.partition("@")[0])
         return plain(name) in {plain(one) for one in names if one}
-
-
-def plain(name: str) -> str:
-    """The words of a name, in small letters: the same however it is written. Empty if nothing of it can be seen."""
-    letters = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name)).casefold()
-    return " ".join(re.findall(rf"[^\W_{INVISIBLE}]+", letters))
 
 
 def read_roster(path: Path) -> list[Person]:
@@ -131,9 +126,26 @@ def _where(part: str, words: list[str]) -> set[tuple[int, int]]:
     return {(at, at + size) for at in range(len(words)) if looked_for and words[at : at + size] == looked_for}
 
 
+def _how_surely(name: str, names: Sequence[str], one: Person) -> int:
+    """2: but for what all names begin and end with it is nothing but the person's id; 1: or name, or address. An
+    account on GitHub is called as its owner likes, and its clones hw1-z-ada, or hw1-ada-example, beside hw1-ada."""
+    words = [plain(each).split() for each in names]
+    mine = plain(name).split()
+    begin = len(os.path.commonprefix(words))
+    ends = {len(mine), len(mine) - len(os.path.commonprefix([each[::-1] for each in words]))}
+    for sure, places in ((2, _where(one.id, mine)), (1, _places(one, mine))):
+        if any((begin, end) in places for end in ends):
+            return sure
+    return 0
+
+
 def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     """{submission: person}; a line for the others."""
     found = {name: one for name in names if (one := person_of(name, people))}
+    best: dict[str, int] = {}
+    for name, one in found.items():
+        best[one.id] = max(best.get(one.id, 0), _how_surely(name, names, one))
+    found = {name: one for name, one in found.items() if _how_surely(name, names, one) == best[one.id]}
     others = [name for name in names if name not in found]
     if others:
         say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own.")

@@ -1,10 +1,10 @@
 """Runs a compiler on what a student has written: as another user, without network, with limits on time, memory and
-files. (Of what it makes nothing runs here: kernels.py has a stronger place for that.)
+files, in a root directory that has what it needs and no other file (compiler_root.py). (Of what it makes nothing runs
+here but, where a GPU times it, kernels that need the driver: kernels.py has a stronger place for all others.)
 
-What a machine offers differs. Where bubblewrap works, it is used: the program then sees the system's files and one
-directory, and can write only where it is told to. Where we are root, namespaces of our own and a user of its own take
-its place. Limits of the kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every
-result says so.
+What a machine offers differs. Root can change a program's root directory and user everywhere, also in a container;
+whoever is not root needs namespaces for that. Where bubblewrap works, what is seen can only be read. Limits of the
+kernel (prlimit) hold everywhere. `held` finds out, by trying, what really holds, and every result says so.
 """
 
 import contextlib
@@ -29,6 +29,8 @@ from typing import Any
 
 from tools.base import Command, Failure, JsonObject, shown
 
+MADE = "made"  # below a compiler's root directory: what it can write to
+OTHER_FILES = "other files"  # what `held` calls those of instructors and students, and all others but the compiler's
 FIRST_USER = 61000  # no user of this number has files
 MEMORY = 4 * 1024**3
 MOST_OUTPUT = 1024 * 1024
@@ -36,6 +38,8 @@ _PROCESSES = 64
 _MOST_SANDBOXES = 1000
 _FOR_EVERYBODY = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 _PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
+_BUBBLEWRAP = [shutil.which("bwrap") or "bwrap", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+               "--die-with-parent"]
 
 
 @dataclass(frozen=True)
@@ -79,18 +83,6 @@ class Sandbox:
             os.chown(directory, 0, self.user(2))
         directory.chmod(0o750)
 
-    def hide(self, root: Path) -> None:
-        """Closes what has solutions to other users, where the compiler would see it: where we are root, and there is no
-        bubblewrap."""
-        if os.geteuid() == 0 and not _bubblewrap():
-            for place in (*root.glob("[0-9][0-9]_*"), root / "common/course", root / "build/cpu", root / "build/cuda",
-                          root / ".git"):
-                if place.is_dir() and place.stat().st_mode & 0o7:
-                    place.chmod(place.stat().st_mode & 0o770)
-            for file in (root / "course.json", root / "roster.csv"):
-                if file.exists():
-                    file.chmod(0o600)
-
     def as_judge(self) -> dict[str, Any]:
         """For Popen."""
         return {"user": self.user(2), "group": self.user(2), "extra_groups": []} if os.geteuid() == 0 else {}
@@ -118,13 +110,29 @@ class Sandbox:
             output, stopped = read_output(process, limits.seconds)
         return Done(ended(process), output.decode(errors="replace"), stopped)
 
-    @contextlib.contextmanager
+    def run_within(self, root: Path, command: Command, limits: Limits, environment: dict[str, str]) -> Done:
+        """With `root` as its root directory, below which all paths of the command are, and MADE there as what it may
+        write; where it cannot have one, it sees what is there."""
+        walls = _walls_of(root, self._user())
+        if walls is None:
+            return self.run(command, limits, environment, cwd=root, writable=(root / MADE,))
+        inside = [str(word).replace(f"{root}/", "/") for word in command]
+        environment = {name: value.replace(f"{root}/", "/") for name, value in environment.items()}
+        with self._started([*_limits(limits, os.geteuid() == 0), *walls, *inside], environment) as process:
+            output, stopped = read_output(process, limits.seconds)
+        return Done(ended(process), output.decode(errors="replace"), stopped)
+
     def started(self, command: Command, limits: Limits, environment: dict[str, str], cwd: Path = Path("/"),
                 writable: tuple[Path, ...] = (), devices: tuple[str, ...] = (), stdin: int = subprocess.DEVNULL,
-                stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
+                stdout: int = subprocess.PIPE) -> "contextlib.AbstractContextManager[subprocess.Popen[bytes]]":
         """The process, which is ended with all that it has started when this is left."""
         words = [*_behind_walls(self._user(), cwd, writable, devices), *_limits(limits, os.geteuid() == 0),
                  *map(str, command)]
+        return self._started(words, environment, cwd, stdin, stdout)
+
+    @contextlib.contextmanager
+    def _started(self, words: list[str], environment: dict[str, str], cwd: Path = Path("/"),
+                 stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
         with subprocess.Popen(words, cwd=cwd, env=environment, stdin=stdin, stdout=stdout, stderr=subprocess.STDOUT,
                               start_new_session=True) as process:
             try:
@@ -135,10 +143,11 @@ class Sandbox:
         self.end_all(0)
 
     def _user(self) -> list[str]:
-        if os.geteuid() != 0 or not shutil.which("setpriv"):
+        program = shutil.which("setpriv")
+        if os.geteuid() != 0 or not program:
             return []
         user = str(self.user())
-        return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
+        return [program, "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
                 "--bounding-set=-all"]
 
     def require_entry(self, tree: Path) -> None:
@@ -148,14 +157,17 @@ class Sandbox:
             raise Failure(f"nothing can be run in {shown(tree)} as another user, who may not enter {closed}: "
                           f"chmod o+x {closed}")
 
-    def held(self, place: Path, writable: Path, secret: Path) -> JsonObject:
-        """Which limits really hold for a compiler here: found by trying. `secret` is a file that it should not see."""
+    def held(self, root: Path, probe: Path) -> JsonObject:
+        """Which limits really hold for a compiler with this root directory: found by trying, with a program there."""
         with socket.socket() as listener, tempfile.TemporaryDirectory() as outside:
             os.chmod(outside, 0o777 if os.geteuid() != 0 else 0o755)
+            secret = Path(outside) / "of somebody else"
+            secret.write_text("")
+            secret.chmod(0o644)
             listener.bind(("127.0.0.1", 0))
             listener.listen()
-            done = self.run([python(), "-c", _TRY, str(listener.getsockname()[1]), outside, str(secret)], Limits(20),
-                            _environment(), cwd=place, writable=(writable,))
+            done = self.run_within(root, [probe, str(listener.getsockname()[1]), outside, secret], Limits(20),
+                                   _environment())
         try:
             found = json.loads(done.output)
         except ValueError:
@@ -166,33 +178,8 @@ class Sandbox:
                          f"read only, but any number in {', '.join(found['temporary'])}",
                 "processes": f"at most {found['processes']}" if found["processes"] > 0 else "not limited",
                 "others": "not seen" if found["alone"] else "seen",
-                "solutions": "seen" if found["sees"] else "not seen",
+                OTHER_FILES: "seen" if found["reads"] else "not seen",
                 "memory": f"at most {found['memory'] // 1024**2} MiB" if found["memory"] > 0 else "not limited"}
-
-
-_TRY = """
-import json, os, resource, socket, sys
-def connects():
-    try:
-        socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=2).close()
-        return True
-    except OSError:
-        return False
-def writes(directory):
-    try:
-        path = os.path.join(directory, f"{os.getpid()}.tried")
-        open(path, "w").close()
-        os.unlink(path)
-        return True
-    except OSError:
-        return False
-print(json.dumps({"user": os.getuid(), "network": connects(), "writes": writes(sys.argv[2]),
-                  "temporary": [place for place in ("/tmp", "/var/tmp", "/dev/shm") if writes(place)],
-                  "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0],
-                  "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
-                  "sees": os.access(sys.argv[3], os.R_OK),
-                  "alone": len([name for name in os.listdir("/proc") if name.isdigit()]) < 10}))
-"""
 
 
 def python() -> str:
@@ -229,10 +216,13 @@ def _wrapped(cwd: Path = Path("/"), writable: tuple[Path, ...] = (), devices: tu
     binds += ["--dev", "/dev", "--proc", "/proc"]
     binds += [str(word) for how, place in places for word in (how, place, place)]
     binds += ["--remount-ro", "/dev", "--remount-ro", "/"]
-    caps = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add",
+    return [*_BUBBLEWRAP, *_as_root(), *binds]
+
+
+def _as_root() -> list[str]:
+    """What bubblewrap leaves to root, who then becomes another user."""
+    return ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add",
             "CAP_SETPCAP"] if os.geteuid() == 0 else []
-    apart = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    return [shutil.which("bwrap") or "bwrap", *apart, *caps, "--die-with-parent", *binds]
 
 
 def _of_the_system() -> list[str]:
@@ -276,6 +266,18 @@ def _behind_walls(user: list[str], cwd: Path, writable: tuple[Path, ...], device
             if _works(*walls):
                 return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
     return user
+
+
+def _walls_of(root: Path, user: list[str]) -> "list[str] | None":
+    """The words before a command that make this its root directory, take away network and other processes as far as
+    that can be, and make it another user's; None if the root directory cannot be changed here."""
+    apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child"], ["--user", "--map-current-user"]
+    into = ["--root", str(root), "--wd", "/"]
+    bubblewrap = [*_BUBBLEWRAP, *_as_root(), "--ro-bind", str(root), "/", "--bind", str(root / MADE), f"/{MADE}", *user]
+    ways = [bubblewrap] if _bubblewrap() else []
+    for names in (apart, ["--net"], []):
+        ways += [["unshare", *names, *into, *user], [*user, "unshare", *own, *names, *into]]
+    return next((words for words in ways if _works(*words)), None)
 
 
 def _limits(limits: Limits, own_user: bool) -> list[str]:

@@ -14,6 +14,7 @@ LOWEST_PYTHON = (3, 9)
 _SHARE = 0.8  # of both
 _TOO_SHORT = 150  # characters: there is one way to write it
 _FINGERPRINT = 15, 8  # characters that one has, and how many neighbours choose one
+_SECONDS = 300  # of thirty students: some
 _OURS = ""  # the workbook, among the students
 Alike = tuple[str, str, str, float]  # (one student, the other, exercise's id, share)
 # What copydetect's Python runs: of {exercise's id: {student: text}} the pairs, each with the share of the one that less
@@ -39,10 +40,11 @@ def alike(written: dict[str, dict[str, str]], course: Course) -> tuple[list[Alik
     for exercise in course.exercises:
         ours = course.written(exercise) if exercise.kind == "code" else ""
         own = {name: of_student[exercise.id] for name, of_student in written.items() if exercise.id in of_student}
-        own = {name: text for name, text in own.items() if len("".join(text.split())) >= _TOO_SHORT
-               and text.split() != ours.split()}
+        # Of blanks one is as good as many, and the lexer takes a second for some thousands of them.
+        own = {name: " ".join(text.split()) for name, text in own.items()
+               if len("".join(text.split())) >= _TOO_SHORT and text.split() != ours.split()}
         if len(own) > 1:
-            texts[exercise.id] = {**own, _OURS: ours}
+            texts[exercise.id] = {**own, _OURS: " ".join(ours.split())}
     try:
         shares = _compared(texts) if texts else {}
     except Failure as failure:
@@ -71,10 +73,13 @@ def groups(pairs: list[Alike]) -> list[tuple[list[str], list[str], float]]:
 def _compared(texts: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str, float]]]:
     """{exercise's id: [[one, other, share], ..]}"""
     python = pythons.with_packages(REQUIREMENTS, HOME / "venv", LOWEST_PYTHON)
-    done = subprocess.run([python, "-c", _COMPARE], input=json.dumps([texts, *_FINGERPRINT]), capture_output=True,
-                          text=True,
-                          # copydetect uses Python's hash(): a fixed seed gives the same shares every time
-                          env={**os.environ, "PYTHONHASHSEED": "0"})
+    try:
+        done = subprocess.run([python, "-c", _COMPARE], input=json.dumps([texts, *_FINGERPRINT]), capture_output=True,
+                              text=True, timeout=_SECONDS,
+                              # copydetect uses Python's hash(): a fixed seed gives the same shares every time
+                              env={**os.environ, "PYTHONHASHSEED": "0"})
+    except subprocess.TimeoutExpired:
+        raise Failure(f"copydetect has not ended after {_SECONDS} s") from None
     if done.returncode != 0:
         raise Failure(f"copydetect failed: {(done.stderr.strip().splitlines() or ['it says nothing'])[-1]}")
     return json.loads(done.stdout)

@@ -1,7 +1,8 @@
 """What a student hands in: a directory, a zip or a tar archive, of which a few files matter. Nothing of it is trusted.
 
 Only the files that exercises are about, and answers.json, are read, from the top or from the one directory there is.
-Nothing is unpacked onto the disk.
+Nothing is unpacked onto the disk. Whatever Python's libraries make of an archive, they do it in a process whose time
+and memory have limits.
 """
 
 import bz2
@@ -9,7 +10,9 @@ import codecs
 import hashlib
 import io
 import lzma
+import multiprocessing
 import os
+import resource
 import stat
 import tarfile
 import zipfile
@@ -17,6 +20,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn
 
@@ -29,6 +33,7 @@ MOST_BYTES_OF_A_FILE = 1024 * 1024
 MOST_FILES = 5000
 _LONGEST_TAR = MOST_BYTES + 2 * 1024 * MOST_FILES  # with what stands before each file
 _TO_UNPACK = 128 * 1024**2  # of memory
+_TO_READ, _SECONDS = 512 * 1024**2, 20  # of memory, and of processor time: a right one takes less than one
 _OF_FINDER = ("__MACOSX", ".DS_Store")  # what a Mac puts beside the one directory of an archive
 _LONGEST_NAME = 200  # bytes
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
@@ -70,12 +75,34 @@ def name_of(path: Path, ending: str = "") -> str:
 
 def read_submission(path: Path, wanted: list[str]) -> Submission:
     """Reads the submission; never raises for its contents."""
+    forks = multiprocessing.get_context("fork")
+    ours, theirs = forks.Pipe(duplex=False)
+    reader = forks.Process(target=_read_for, args=(theirs, path, wanted), daemon=True)
+    reader.start()
+    theirs.close()
+    try:
+        read: Submission = ours.recv()
+    except EOFError:  # it has been stopped
+        read = Submission(name_of(path, "" if path.is_dir() else _ending(path)), refused=("not readable", (
+            f"it cannot be read in {_SECONDS} s and {amount_of_memory(_TO_READ)}")))
+    reader.join()
+    return read
+
+
+def _read_for(other: Connection, path: Path, wanted: list[str]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_DATA, (_TO_READ, _TO_READ))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    other.send(read_here(path, wanted))
+
+
+def read_here(path: Path, wanted: list[str]) -> Submission:
     ending = "" if path.is_dir() else _ending(path)
     submission = Submission(name_of(path, ending))
     try:
         if path.is_symlink():
             raise _Refused("a link", "it is a link to somewhere else")
-        files = _directory(path) if path.is_dir() else _archive(path)
+        files = _directory(path, wanted) if path.is_dir() else _archive(path)
         inner = [path / file for file, read in files.items()
                  if "/" not in file and _ending(Path(file)) and read is not _link]
         if path.is_dir() and len(inner) == 1 and not any(_place_of(file, files, wanted) for file in wanted):
@@ -163,7 +190,7 @@ def _plain_file(path: Path) -> bytes:
     return _limited(os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb"))
 
 
-def _directory(path: Path) -> Files:
+def _directory(path: Path, wanted: list[str]) -> Files:
     """{file: a function that reads it}; links are not followed."""
     found: Files = {}
     size = 0
@@ -179,14 +206,14 @@ def _directory(path: Path) -> Files:
             found[file] = partial(_plain_file, place) if stat.S_ISREG(status.st_mode) else _link
             _require_size(len(found), size)
     for link in [file for file, read in found.items() if read is _link]:
-        found.update(dict.fromkeys(_below(path, link), _link))
+        found.update(dict.fromkeys(_behind(link, wanted), _link))
     return found
 
 
-def _below(path: Path, link: str) -> list[str]:
-    """The name that a wanted file would have if a directory above it is a link."""
-    return [f"{link}/{file.relative_to(path / link).as_posix()}"
-            for file in (path / link).glob("*")] if (path / link).is_dir() else []
+def _behind(link: str, wanted: list[str]) -> list[str]:
+    """The names that wanted files would have if a directory of theirs is this link. Nobody looks where it leads."""
+    return [f"{link}/{'/'.join(parts[at + 1:])}" for file in wanted for parts in [PurePosixPath(file).parts]
+            for at, part in enumerate(parts[:-1]) if part == PurePosixPath(link).name]
 
 
 def _require_size(files: int, size: int) -> None:
@@ -213,6 +240,13 @@ def _unpacked(content: bytes) -> bytes:
     return unpacked
 
 
+def _member(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes]:
+    """Of what is compressed in another way zipfile unpacks everything, however little is asked for."""
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _Refused("not readable", "it is compressed in a way that is not read here: only deflate is")
+    return zipped.open(entry)
+
+
 def _archive(path: Path) -> Files:
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode):  # nobody waits for what a pipe has to say
@@ -224,7 +258,7 @@ def _archive(path: Path) -> Files:
     if path.name.lower().endswith(".zip"):
         zipped = zipfile.ZipFile(path)
         entries = [(entry.filename, entry.file_size, stat.S_ISLNK(entry.external_attr >> 16),
-                    partial(zipped.open, entry))
+                    partial(_member, zipped, entry))
                    for entry in zipped.infolist() if not entry.is_dir()]
     else:
         tarred = tarfile.open(fileobj=io.BytesIO(_unpacked(path.read_bytes())), mode="r:")

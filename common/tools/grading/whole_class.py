@@ -39,9 +39,14 @@ def submissions_in(directory: Path, wanted: list[str]) -> list[Submission]:
     for one in read:  # a Mac writes an umlaut as two letters
         one.name = unicodedata.normalize("NFC", one.name)
     names = [one.name for one in read]
+    used: set[str] = set()
     for one, path in zip(read, paths):
-        if names.count(one.name) > 1:
-            one.name = name_of(path)
+        name = name_of(path) if names.count(one.name) > 1 else one.name
+        one.name, number = name, 1
+        while one.name in used:
+            number += 1
+            one.name = f"{name} ({number})"
+        used.add(one.name)
     return read
 
 

@@ -287,6 +287,17 @@ def _unknown_method(to: Path, file: str, text: str) -> Path:
     return path
 
 
+@archive("bomb-by-another-method", "unpacks to 64 MiB whose directory says that they are 1000 bytes", "not readable")
+def _bomb_by_another_method(to: Path, file: str, text: str) -> Path:
+    with zipfile.ZipFile(to / "mallory.zip", "w", zipfile.ZIP_BZIP2) as written:
+        written.writestr(file, bytes(64 << 20))
+    content = bytearray((to / "mallory.zip").read_bytes())
+    at = content.rindex(b"PK\1\2") + 24
+    content[at : at + 4] = (1000).to_bytes(4, "little")
+    (to / "mallory.zip").write_bytes(content)
+    return to / "mallory.zip"
+
+
 @archive("another-ending", "is a tar archive that is called a zip archive", "not readable")
 def _another_ending(to: Path, file: str, text: str) -> Path:
     return tarred(to, (file, None, "", text.encode()), name="mallory.zip")
@@ -307,6 +318,13 @@ def _pax_number(to: Path, file: str, text: str) -> Path:
         entry.pax_headers = {"size": "-1", "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "../x"}
         written.addfile(entry)
     return to / "mallory.tar"
+
+
+@archive("digits", "has a header of a million digits, which some Pythons take hours to read", "not readable")
+def _digits(to: Path, file: str, text: str) -> Path:
+    digits = b"1" * 1_000_000
+    (to / "mallory.tgz").write_bytes(gzip.compress(header("x", tarfile.XHDTYPE, len(digits)) + digits + bytes(10240)))
+    return to / "mallory.tgz"
 
 
 @archive("negative-size", "has a member of less than no bytes, behind which the same one comes again", "not readable")
