@@ -24,6 +24,11 @@ def counted_once(place: Path, rung: str, direction: str, problem: dict, workshop
     return _known[key]
 
 
+# Limits with room for right ways that take more than the book's, as one that adds up l over the lanes in every tile. Ways
+# without the idea take far more.
+OTHER_WAYS = {("05.reduction", "shuffles"), ("08.diagonal", "comparisons_after_votes"), ("11.bounds", "flops_of_a_block")}
+
+
 class Counts(unittest.TestCase):
     def setUp(self):
         here = mock.patch.object(build, "ensure_built", return_value=Path(os.environ["WORKBOOK_BUILD"]))
@@ -42,7 +47,8 @@ class Counts(unittest.TestCase):
                     self.assertIsInstance(launches, list, launches)
                     number = judging.sum_of(launches, limit["count"], limit["kernel"])
                     self.assertLessEqual(number, limit["at_most"])
-                    self.assertGreater(number, 0.8 * limit["at_most"])
+                    close = 0.49 if (exercise.id, limit["count"]) in OTHER_WAYS else 0.8
+                    self.assertGreater(number, close * limit["at_most"])
 
     def test_questions_have_answers_that_differ_from_student_to_student(self):
         for exercise in self.exercises:

@@ -33,7 +33,7 @@ def counted() -> list:
                           env={**os.environ, "SIMT_WIDTHS": str(WIDTHS)})
     if done.returncode:
         raise Failure(f"wild.cu cannot be counted: {done.stderr.strip()}")
-    return [{key: value for key, value in launch.items() if key != "lines"} for launch in json.loads(done.stdout)["launches"]]
+    return [{key: value for key, value in launch.items() if key not in ("lines", "for_exercises")} for launch in json.loads(done.stdout)["launches"]]
 
 
 def count() -> None:
