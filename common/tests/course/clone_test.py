@@ -54,6 +54,10 @@ class AClone(unittest.TestCase):
             self.assertIn("01_naive/naive, open: 01.scores\n  not right: o[", self.workbook(*words))
         for words in (["trace", "rows"], ["walk", "rows", "--no-browser"], ["compare", "rows", "split"]):
             self.assertIn("rows/rows, open: 01.heads\n  not right: o[", self.workbook(*words))
+        said = self.workbook("compare", "01", "03/tiles")  # where the engine stops, nothing can be counted
+        self.assertIn("03_tiling/tiles, open: 03.chunks, 03.tail\n  03_tiling: ", said)
+        self.assertIn("Recorded in", said)
+        self.assertIn("So there are no counts to compare; ./workbook trace 03 names the lines, too.", said)
         self.assertIn("open: 01.heads", self.workbook("run", "rows"))
         said = self.workbook("run", "03")  # its last rung, which is right for this problem
         self.assertIn("Open, though nothing here shows it: 03.chunks, 03.tail, 03.slow.", said)

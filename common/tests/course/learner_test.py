@@ -425,7 +425,7 @@ class Clones(ATree):
 
     def committed(self) -> None:
         self.mine()
-        for key, value in (("pull.rebase", "false"), ("user.name", "Ada"), ("user.email", "ada@example.org")):
+        for key, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
             self.git("config", key, value)
         self.commit(self.root)
 

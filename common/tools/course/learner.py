@@ -264,7 +264,8 @@ class Learner:
             self._write(self.root / file, before if same else without[file].encode())
         (self._place / "away").mkdir(parents=True, exist_ok=True)
         busy = [name for name in ("MERGE_HEAD", "rebase-merge", "rebase-apply") if self._in_git(name)]
-        done = self._git("pull", "--no-edit")
+        chosen = self._git("config", "pull.rebase").returncode == 0
+        done = self._git(*([] if chosen else ["-c", "pull.rebase=false"]), "pull", "--no-edit")  # else git only asks
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         if done.returncode == 0:
             return next((line for line in said if re.match(r"\d+ files? changed", line)), "There is nothing new.")
