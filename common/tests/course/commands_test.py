@@ -136,7 +136,7 @@ class Check(LittleTree):
     def test_what_is_typed_must_be_a_number(self):
         self.check("05.sectors", "--student", "Ada")
         with mock.patch.object(check.sys, "stdin") as stdin, mock.patch("builtins.input", return_value="many"), \
-                self.assertRaisesRegex(Failure, "^many is not a number below 1e"):
+                self.assertRaisesRegex(Failure, "^many is not a number from 0 to below 1e"):
             stdin.isatty.return_value = True
             self.check("05.sectors")
 
@@ -194,8 +194,9 @@ class BadInput(unittest.TestCase):
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),
             (["check", "77"], "no chapter 77 (chapters: 01_naive"),
             (["check", "--wach"], "unknown argument --wach; did you mean --watch?"),
-            (["check", "01.sectors", "--predict", "many"], "many is not a number below 1e+18"),
-            (["check", "01.sectors", "--answer", "nan"], "nan is not a number below 1e+18"),
+            (["check", "01.sectors", "--predict", "many"], "many is not a number from 0 to below 1e+18"),
+            (["check", "01.sectors", "--predict", "-3"], "-3 is not a number from 0 to below 1e+18"),
+            (["check", "01.sectors", "--answer", "nan"], "nan is not a number from 0 to below 1e+18"),
             (["check", "01", "--log", str(ROOT)], "is not the name of a file"),
             (["hint", "05.nothing"], "no exercise 05.nothing"),
             (["reset", "05.nothing"], "no exercise 05.nothing"),

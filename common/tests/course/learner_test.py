@@ -77,7 +77,8 @@ class Starting(ATree):
                          ["the book's", "the book's", "not answered"])
 
     def test_every_exercise_begins_and_the_first_thing_to_do_is_said(self):
-        said = self.command(start)
+        with mock.patch.object(start.build, "directory", return_value=self.root):  # built already
+            said = self.command(start)
         self.assertEqual([self.read(file) for file in FILES], [STARTED, PLANTED])
         self.assertEqual(said.splitlines(), [
             "Started: 2 exercises, in 2 files. ./workbook start --undo puts the solutions back.",

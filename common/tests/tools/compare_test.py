@@ -65,6 +65,18 @@ class Compare(unittest.TestCase):
         self.assertEqual(sums["bytes read, different in the launch"], 64)
         self.assertEqual(sums["barriers"], 6)
 
+    def test_machine_instructions_that_are_not_counted_are_no_0(self):
+        launch = {"bytes": {"read": {"warps": 0, "launch": 0}, "written": {"warps": 0, "launch": 0}}, "totals": {},
+                  "barriers": 0, "shuffles": 0, "matrix_flops": 0}
+        counted = {**launch, "instructions": {"executed": 900, "kinds": {"fp32": 600, "integer": 300}}}
+        whole, part = (compare.counters({"launches": launches}) for launches in ([counted, counted], [counted, launch]))
+        self.assertEqual(compare.counter_rows(whole, part), [
+            ["launches", "2", "2", "1.00"], ["machine instructions", "1,800", "not counted", "-"]])
+        self.assertEqual(compare.counter_rows(whole, whole)[1:], [
+            ["machine instructions", "1,800", "1,800", "1.00"], ["  fp32", "1,200", "1,200", "1.00"],
+            ["  integer", "600", "600", "1.00"]])
+        self.assertEqual(compare.counter_rows(part, part), [["launches", "2", "2", "1.00"]])
+
     def test_the_summary_comes_last_and_the_diff_when_asked_for(self):
         def said(*flags: str) -> list:
             parser = argparse.ArgumentParser()

@@ -60,8 +60,8 @@ def _number(text: str) -> float:
         number = float(text)
     except ValueError:
         number = LARGEST
-    if not abs(number) < LARGEST:
-        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not a number below {LARGEST:g}")
+    if not 0 <= number < LARGEST:
+        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is not a number from 0 to below {LARGEST:g}")
     return number
 
 

@@ -289,7 +289,9 @@ def _counted(step: Step, flags: list[str], direction: str, directory: Path,
 
 
 def counters(rung: JsonObject) -> dict[str, int]:
-    """Sums over the launches: {"shared load wavefronts": 65536, ..}."""
+    """Sums over the launches: {"shared load wavefronts": 65536, ..}; of machine instructions only if all launches'
+    were counted."""
+    whole = all("instructions" in launch for launch in rung["launches"])
     sums = {"launches": len(rung["launches"])}
 
     def add(name: str, value: int) -> None:
@@ -309,7 +311,7 @@ def counters(rung: JsonObject) -> dict[str, int]:
         for what in ("barriers", "shuffles"):
             add(what, launch[what])
         add("FLOP in mma", launch["matrix_flops"])
-        if "instructions" in launch:
+        if whole:
             add("machine instructions", launch["instructions"]["executed"])
             for kind, count in launch["instructions"]["kinds"].items():
                 add(f"  {kind}", count)
@@ -317,13 +319,23 @@ def counters(rung: JsonObject) -> dict[str, int]:
 
 
 def _say_counters(steps: list[Step], counted: list[JsonObject]) -> None:
-    first, second = map(counters, counted)
-    rows = [["", *(f"{step.chapter.number}/{step.rung}" for step in steps), "ratio"]]
+    say(table([["", *(f"{step.chapter.number}/{step.rung}" for step in steps), "ratio"],
+               *counter_rows(*map(counters, counted))]))
+
+
+def counter_rows(first: dict[str, int], second: dict[str, int]) -> list[list[str]]:
+    """What is counted in one of them. Machine instructions may be counted in one alone: only their sum is a row then,
+    and the other is no 0."""
+    instructions = "machine instructions"
+    in_both = instructions in first and instructions in second
+    rows = []
     for name in dict.fromkeys([*first, *second]):
         a, b = first.get(name, 0), second.get(name, 0)
-        if a or b:
+        if name == instructions and not in_both:
+            rows.append([name, *(f"{of[name]:,}" if name in of else "not counted" for of in (first, second)), "-"])
+        elif (a or b) and (in_both or not name.startswith("  ")):
             rows.append([name, f"{a:,}", f"{b:,}", f"{significant(a / b)}" if a and b else "-"])
-    say(table(rows))
+    return rows
 
 
 # --- Source ----------------------------------------------------------------------------------------------------------
