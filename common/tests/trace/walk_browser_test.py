@@ -173,9 +173,9 @@ class InBrowser(unittest.TestCase):
 
     def test_it_opens_on_the_smallest_correction_after_the_first_tile(self):
         found = []
-        for number, block in enumerate(self.recorded["rungs"][0]["launches"][0]["blocks"]):
+        for at_block, block in enumerate(self.recorded["rungs"][0]["launches"][0]["blocks"]):
             corrections = [(at, step["watched"]["correction"]) for at, step in enumerate(block["steps"]) if "correction" in step.get("watched", {})]
-            found += [(float(factor), number, at, row) for at, of_step in corrections[1:] for row, _, (factor,) in of_step if float(factor) > 0]
+            found += [(float(factor), at_block, at, row) for at, of_step in corrections[1:] for row, _, (factor,) in of_step if float(factor) > 0]
         factor, block, step, row = min(found)
         self.assertLess(factor, 1)
         self.open("one", of=None)
@@ -185,16 +185,36 @@ class InBrowser(unittest.TestCase):
         self.assertEqual(self.part("step-name").text, f"A new maximum: l and O × {words}")
         self.assertRegex(self.part("watch").text, rf"^Watch query {row}\. Its second tile has a score above m, .* by 0\.\d+ corrects it\.$")
         self.assertIn(f"So l and O × {words}", self.part("says").text)
+        before, factor, added, after = map(number, re.search(r"l = (\S+) × (\S+) \+ (\S+) = (\S+)\.$", self.part("says").text).groups())
+        self.assertAlmostEqual(before * factor + added, after, delta=0.51 * 10.0 ** (len(str(int(after))) - 4))  # as a reader calculates it
         self.assertFalse(self.part("show-me").is_displayed())
         self.click("#first")
         self.part("show-me").click()
         self.assertEqual((self.where(), self.part("row").get_attribute("value")), (f"{step + 1} of 20", f"q{row}"))
+        self.assertEqual(self.part("elsewhere").text, "")
+        self.at('[role="radio"]')[1 - block].click()
+        self.assertEqual(self.part("elsewhere").text, f"That is about block {block}; what you see below is block {1 - block}.")
 
     def test_it_opens_on_a_block_that_skips(self):
         self.open("early", of=None)
-        self.assertIn("the dotted tile is never loaded and never multiplied", self.part("watch").text)
+        self.assertRegex(self.part("watch").text, r"^Block 1 has stopped .* the dotted tile is never loaded and never multiplied")
         self.assertIn("1 skipped", self.part("scores-words").text)
         self.assertEqual(len(self.at('.scores rect[fill="url(#dots)"]')), 2)  # in the picture and in its legend
+
+    def test_keys_are_those_of_the_scores_in_the_step(self):
+        """08 takes a tile of 64 keys in two halves: what a step says is by the scores that it shows, and after the barrier nothing is
+        multiplied yet, whatever the step before was called."""
+        self.open("early", of=1)
+        told = self.browser.execute_script("return sides[0].steps().map((step, i) => { go(i); return [step.watched?.P?.[0].slice(2, 4) ?? null, step.work[4], "
+                                           "sides[0].part('step-name').textContent, sides[0].part('says').textContent]; })")
+        products = [each for each in told if each[0]]
+        self.assertEqual([first for (first, _), *_ in products], [0, 32, 64, 96])
+        for (first, count), _, name, words in products:
+            self.assertEqual(name, "P, and O += P V")
+            if "keys" in words:
+                self.assertIn(f"keys {first}–{first + count - 1}", words)
+        self.assertEqual([words for _, flops, name, words in told if not flops and "P V" in name + words], [])
+        self.assertIn("K and V of keys 64–127 are in shared memory: the block goes on to them.", [words for *_, words in told])
 
     def test_it_opens_where_a_party_has_waited(self):
         self.open("hopper", of=None)
@@ -245,6 +265,7 @@ class InBrowser(unittest.TestCase):
         self.launch("early")
         self.assertFalse(self.at(".now-section")[0].is_displayed())
         self.assertEqual((self.where().split()[0], self.tiles_done()), ("0", 0))
+        self.assertEqual(len(self.at('.launch-matrices rect.skipped')), 1)  # from the start
         done = []
         for tick in range(1, int(self.where().split()[2]) + 2):
             self.scrub_to(tick)
@@ -262,6 +283,10 @@ class InBrowser(unittest.TestCase):
         self.browser.execute_script("const p = arguments[0]; p.value = '2'; p.dispatchEvent(new Event('change'))", self.part("processors"))
         self.assertEqual(len(self.at(".gantt .idle")), 1)
         self.assertRegex(self.part("plan-words").text, r"For the last \d+ steps one multiprocessor or more has nothing left: that is the tail\.")
+        self.assertIn("All blocks start at once", self.part("plan-words").text)
+        self.assertNotIn("The longest blocks start first", self.part("plan-words").text)
+        self.browser.execute_script("const p = arguments[0]; p.value = '4'; p.dispatchEvent(new Event('change'))", self.part("processors"))
+        self.assertRegex(self.part("plan-words").text, r"2 multiprocessors get no block\. For the last \d steps one multiprocessor or more of the others")
 
     def test_from_the_launch_into_a_block(self):
         self.launch("early")
@@ -380,6 +405,17 @@ class InBrowser(unittest.TestCase):
             self.assertEqual(set(texts[seen:]) - {"·"}, set())
             for got, expected in zip(texts[:seen], p):
                 self.assertAlmostEqual(number(got), expected, delta=1e-3 * abs(expected) + 1e-9)
+
+    def test_o_is_divided_by_its_own_l(self):
+        """After the second tile's l (step 15) and before its O (19), the row is the mean over the first tile, as before."""
+        self.open("one", of=1)
+        found = []
+        for step in (14, 15, 18, 19):
+            self.scrub_to(step)
+            found.append(self.part("difference-O").text.partition("; "))
+        self.assertEqual([words for words, *_ in found], ["O / l so far", *["O / l before this tile, which l has already and O lacks still"] * 2, "O / l so far"])
+        self.assertEqual(len({number for *_, number in found[:3]}), 1)
+        self.assertNotEqual(found[2][2], found[3][2])
 
     def test_the_final_o_is_the_references(self):
         self.open("one")

@@ -45,7 +45,7 @@ function partsOfDq(side, plan) {
 
 function drawLaunch(side, time, scale) {
   const plan = planOf(side), times = timesOf(side, plan);
-  drawLaunchMatrices(side, time, plan, times);
+  drawLaunchMatrices(side, time, times);
   drawProcessors(side, time, plan, scale);
   const parts = side.walk.direction === "backward" ? partsOfDq(side, plan) : [];
   side.part("dq-section").hidden = !parts.length;
@@ -74,19 +74,21 @@ function launchWords(side, time, plan, times) {
 function planWords(side, plan) {
   const processors = Number(side.part("processors").value), end = endOf(plan), lengths = plan.map(({ length }) => length);
   const busy = lengths.reduce((sum, length) => sum + length, 0) / (processors * end);
-  const ends = [...Array(processors).keys()].map((on) => Math.max(0, ...plan.filter((each) => each.on === on).map(({ from, length }) => from + length)));
-  const tail = end - Math.min(...ends);
+  const used = [...new Set(plan.map(({ on }) => on))], without = processors - used.length, wait = plan.some(({ from }) => from > 0);
+  const tail = end - Math.min(...used.map((on) => endOf(plan.filter((each) => each.on === on))));
   const falls = lengths.every((length, i) => !i || length <= lengths[i - 1]) && lengths[0] !== lengths.at(-1);
   const skipped = side.blocks().reduce((sum, block) => sum + block.skipped.length, 0);
   const owns = side.walk.direction === "backward" && side.blocks().every(({ tiles }) => new Set(tiles.map(({ keys }) => keys[0])).size === 1);
   return `${owns ? "A block owns the keys of its column: their dK and dV stay with it, and its part of dQ goes to everybody’s sum. " : ""}` +
     `${several(plan.length, "block")} on ${several(processors, "multiprocessor")} take ${several(end, "step")}; the multiprocessors are busy ${Math.round(100 * busy)}% of that time.` +
-    (falls ? " The longest blocks start first, so that short ones fill the end." : "") +
-    (tail ? ` For the last ${several(tail, "step")} one multiprocessor or more has nothing left: that is the tail.` : "") +
+    (wait ? "" : ` All blocks start at once${falls ? "; if there were fewer multiprocessors, the longest blocks would start first" : ""}.`) +
+    (falls && wait ? " The longest blocks start first, so that short ones fill the end." : "") +
+    (without ? ` ${capital(several(without, "multiprocessor"))} ${without === 1 ? "gets" : "get"} no block.` : "") +
+    (tail ? ` For the last ${several(tail, "step")} one multiprocessor or more${without ? " of the others" : ""} has nothing left: that is the tail.` : "") +
     (skipped ? ` ${capital(several(skipped, "tile"))} (dotted) no block ever touches.` : "");
 }
 
-function drawLaunchMatrices(side, time, plan, times) {
+function drawLaunchMatrices(side, time, times) {
   const place = side.part("launch-matrices"), { problem } = side;
   const most = 300, least = 60, [width, height] = [problem.seq_k, problem.seq_q].map((n) => Math.max(most * n / Math.max(problem.seq_q, problem.seq_k), least));
   const across = width / problem.seq_k, down = height / problem.seq_q;
@@ -104,9 +106,7 @@ function drawLaunchMatrices(side, time, plan, times) {
       svg(picture, "rect", { class: kind, ...box(tile, 1) });
       if (patterns[kind]) svg(picture, "rect", { fill: `url(#${patterns[kind]})`, ...box(tile, 1) });
     };
-    side.blocks().forEach((block, i) => { // a block that has come by leaves its skipped tiles behind
-      for (const tile of block.skipped) if (tile.head === head && plan[i].from <= time) fill(tile, "skipped");
-    });
+    for (const { skipped } of side.blocks()) for (const tile of skipped) if (tile.head === head) fill(tile, "skipped");
     for (const { tile, block, from, to } of of) {
       if (to <= time) fill(tile, tile.kind);
       else svg(picture, "rect", { class: "coming", ...box(tile, 2) });

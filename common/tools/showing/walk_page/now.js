@@ -34,14 +34,31 @@ function verdictOf(side, i) {
   return change.after.correction < 1 ? `A new maximum: l and O × ${shown(change.after.correction)}` : "No new maximum: nothing to correct";
 }
 
+// If a tile of the party begins here, and nothing is done with it yet: the step bears the name of what came before the barrier.
+function arrives(side, i) {
+  const step = side.steps()[i];
+  return side.walk.direction === "forward" && side.block().tiles.some((tile) => tile.step === i) && !(step.watched || step.written || step.work[4]) &&
+    i > 0 && side.steps()[i - 1].name === step.name && step.launch.blocks.some((block) => block.steps.some((each) => each.work[4]));
+}
+
+// The tile of a step, or what of its keys the step works on, where it shows that: a kernel may take a tile in several parts.
+function partOfTile(side, i, tile) {
+  const steps = side.steps(), by = String(steps[i].by);
+  const shows = ({ watched = {} }) => watched.P ?? watched.S;
+  const at = shows(steps[i]) ? i : steps.findLastIndex((step, j) => tile.step <= j && j <= i && String(step.by) === by && shows(step));
+  if (at < 0 || arrives(side, i)) return tile;
+  const found = shows(steps[at]), keys = [Math.min(...found.map((each) => each[2])), Math.max(...found.map((each) => each[2] + each[3] - 1))];
+  return tile.keys[0] <= keys[0] && keys[1] <= tile.keys[1] ? { ...tile, keys } : tile;
+}
+
 // "S = QKᵀ, second half"
 function headingOf(side, i) {
   const steps = side.steps(), step = steps[i], brought = brings(step);
-  const name = nameOf(side, step), verdict = verdictOf(side, i);
+  const name = arrives(side, i) ? undefined : nameOf(side, step), verdict = verdictOf(side, i);
   if (verdict) return verdict;
   const words = name ? pretty(name.name).replace(/^\d+\. /, "") : !step.names.length && side.walk.launches.length > 1 ? plainKernel(step.launch) : "";
   if (!words) return brought.length ? `${list(brought)} on the way to shared memory` : i === 0 ? "The block begins" : step.written ? "Results leave" : step.after ? `${partyName(step.by)} waits` : "In between";
-  const alike = runOf(side, i).filter((j) => does(steps[j]) && Boolean(brings(steps[j]).length) === Boolean(brought.length) && list(brings(steps[j])) === list(brought));
+  const alike = runOf(side, i).filter((j) => does(steps[j]) && !arrives(side, j) && Boolean(brings(steps[j]).length) === Boolean(brought.length) && list(brings(steps[j])) === list(brought));
   const isProduct = /S = |P V|dO|dS/.test(words) && does(step);
   const part = alike.indexOf(i) + 1, parts = isProduct ? alike.length : 1;
   const which = parts === 2 ? `, ${["first", "second"][part - 1]} half` : parts > 2 ? `, part ${part} of ${parts}` : "";
@@ -56,7 +73,8 @@ const queryWords = (side, row) => {
 // What the step does to the chosen row, or else to the tile.
 function meaningOf(side, i) {
   const steps = side.steps(), step = steps[i];
-  const tile = step.launch.blocks.some((block) => block.tiles.length) ? side.block().tiles[side.tileNow()] : undefined;
+  const whole = step.launch.blocks.some((block) => block.tiles.length) ? side.block().tiles[side.tileNow()] : undefined;
+  const tile = whole && side.walk.direction === "forward" ? partOfTile(side, i, whole) : whole;
   const row = side.row?.[0] === "q" ? Number(side.row.slice(1)) : null;
   const keys = tile && `keys ${rows(...tile.keys)}`, queries = tile && `queries ${rows(...tile.queries)}`;
   if (side.walk.direction === "backward") return gradientWords(side, step, tile, queries, keys);
@@ -64,7 +82,7 @@ function meaningOf(side, i) {
   if (change) return changeWords(side, row, change, tile);
   if (row !== null && partsIn(step, row).length)
     return `${capital(queryWords(side, row))} had its keys in ${several(partsIn(step, row).length, "part")}. The O of each comes to the row’s O with the weight exp(LSE of the part − LSE of the row).`;
-  if (step.written?.O && !step.written.workspace) return "No key is left. O is divided by l, the sum of all weights, and leaves with LSE = m + log l.";
+  if (step.written?.O && !step.written.workspace) return `No key is left. O is divided by l, the sum of all weights, and leaves with LSE = ${shownAnywhere(side, ["m base 2"]).length ? "ln(2) (m + log₂ l)" : "m + log l"}.`;
   if (step.watched?.O && tile) return `The weights P of ${keys} times the rows of V are added to O: a row of it is the weighted sum of V over all keys so far.`;
   const brought = brings(step);
   if (brought.length) {
@@ -72,10 +90,11 @@ function meaningOf(side, i) {
     return `${step.started ? "A copy starts" : "The block brings"}: ${list(brought.map((tensor) => `${rangeWords(side, tensor, (step.read ?? {})[tensor] ?? step.started[tensor])} of ${tensor}`))}` +
       `${parts ? `, ${parts}` : ""}. Shared memory then serves all threads of the block.`;
   }
+  if (arrives(side, i)) return `K and V of ${keys} are in shared memory: the block goes on to them.`;
   const name = nameOf(side, step)?.name ?? "";
-  if (tile && /S = /.test(name)) return `Each of ${queries} is multiplied with each of ${keys}: a tile of scores.`;
+  if (tile && /S = /.test(name)) return `Each of ${queries} is multiplied with each of ${keys}: ${tile === whole ? "a tile of scores" : "a part of the tile’s scores"}.`;
   if (tile && /O/.test(name) && /P V/.test(name)) return `The weights P of ${keys} are multiplied with the rows of V and added to O.`;
-  if (tile && name) return `This tile is of ${queries} and ${keys}.`;
+  if (tile && name) return `${tile === whole ? "This tile is" : "These scores are"} of ${queries} and ${keys}.`;
   return "";
 }
 
@@ -95,6 +114,12 @@ function changeOf(side, i, row) {
   return { before, after };
 }
 
+// "2.659 × 0.01754 + 1.101 = 1.148", which comes out for a reader who calculates it from the digits that are shown.
+function sumWords(before, factor, after) {
+  const [b, f, a] = [before, factor, after].map((x) => Number(x.toPrecision(4)));
+  return `${shown(before)} × ${shown(factor)} + ${shown(Math.max(a - b * f, 0))} = ${shown(after)}`;
+}
+
 function changeWords(side, row, { before, after }, tile) {
   const who = capital(queryWords(side, row)), keys = tile ? `keys ${rows(...tile.keys)}` : "these keys";
   const seen = tile ? visibleKeys(side.problem, row % side.problem.seq_q) - tile.keys[0] : 1;
@@ -103,7 +128,7 @@ function changeWords(side, row, { before, after }, tile) {
   const known = before && Number.isFinite(before.m) && before.l !== 0;
   if (!known) return after.m === undefined ? `${who} meets its first scores, and m is set.` : `${who} meets its first scores. m = ${shown(after.m)}${after.l === undefined ? "" : `, and l = ${shown(after.l)} is the sum of its weights`}.`;
   if (after.correction !== undefined && after.correction < 1)
-    return `A new maximum for ${queryWords(side, row)}${after.m === undefined ? "" : `: m rises from ${shown(before.m)} to ${shown(after.m)}`}. So l and O × ${shown(after.correction)}, and what ${keys} bring is added to that.`;
+    return `A new maximum for ${queryWords(side, row)}${after.m === undefined ? "" : `: m rises from ${shown(before.m)} to ${shown(after.m)}`}. So l and O × ${shown(after.correction)}, and what ${keys} bring is added to that${known && before.l !== undefined && after.l !== undefined ? `: l = ${sumWords(before.l, after.correction, after.l)}` : ""}.`;
   return `No score of ${keys} ${after.correction === undefined ? "makes" : "is above m: nothing makes"} m of ${queryWords(side, row)} rise. l and O stay, and the new keys are added` +
     `${before.l !== undefined && after.l !== undefined ? `: l grows from ${shown(before.l)} to ${shown(after.l)}` : ""}.`;
 }
@@ -144,8 +169,12 @@ function whatIsWhat(side) {
   if (side.walk.direction === "backward")
     return "The forward made O = P V, with P = exp(S − LSE) and S = scale · Q Kᵀ. Here the loss’s gradient dO is given, and dQ, dK and dV are wanted: " +
       `dV = Pᵀ dO, dP = dO Vᵀ, dS = P (dP − δ), dQ = scale · dS K, dK = scale · dSᵀ Q.${mask}`;
-  const corrects = side.walk.launches.some((launch) => launch.blocks.some((block) => block.steps.some((step) => step.watched?.correction)));
-  return "Each query wants a weighted mean of the rows of V. The weight of a key is P = exp(S − m): S is its score, and m the largest score " +
-    `${corrects ? "so far" : "of the row"}, so that exp cannot overflow. l is the sum of the weights, O that of weights times rows of V, and the mean is O / l.` +
-    `${corrects ? " Keys arrive tile by tile. When a larger m comes, l and O are multiplied by exp(old m − new m), and nothing is read again." : ""}${mask}`;
+  const shows = (name) => side.walk.launches.some((launch) => launch.blocks.some((block) => block.steps.some((step) => step.watched?.[name])));
+  const corrects = shows("correction");
+  return `Each query wants a weighted mean of the rows of V. The weight of a key is P = exp(S − m): S is its score, and m ${shows("-l") ? "is not far below" : "is"} the largest score ` +
+    `${corrects ? "so far" : "of the row"}, so that exp cannot overflow. l is the sum of the weights, O that of weights times rows of V, and the mean is O / l, in which m cancels.` +
+    `${corrects ? " Keys arrive tile by tile. When a larger m comes, l and O are multiplied by exp(old m − new m), and nothing is read again: " +
+      "exp(S − new m) = exp(S − old m) · exp(old m − new m), with the same factor for every key." : ""}` +
+    `${shows("m base 2") ? ` This kernel takes powers of 2 in place of those of e${shows("-l") ? ", and m rises only if it must, when a P would be above 2¹⁵: as m cancels, O / l is the same" : ""}.` : ""}` +
+    `${side.walk.results.LSE?.made ? " LSE is the logarithm of the sum of exp(S) over all keys: a backward needs it." : ""}${mask}`;
 }

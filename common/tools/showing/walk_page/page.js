@@ -7,7 +7,15 @@ let timer = null;
 
 const sentence = (side, step) => `${step.from ? `${step.from} ${partyName(step.by).toLowerCase()}` : partyName(step.by)} ${stepWords(side, step)}`;
 
+// The sentence of what to watch stays, and is about one block.
+function drawElsewhere(side) {
+  const { launch = side.launchAt, block } = side.walk.opening, here = `block ${side.blockAt}${launch === side.launchAt ? "" : ` of launch ${side.launchAt + 1}`}`;
+  const there = `block ${block}${launch === side.launchAt ? "" : ` of launch ${launch + 1}`}`;
+  side.part("elsewhere").textContent = here === there ? "" : `That is about ${there}; what you see below is ${here}.`;
+}
+
 function drawSide(side) {
+  drawElsewhere(side);
   drawNow(side);
   for (const [i, item] of [...side.part("steps").children].entries())
     i === side.step ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current");
@@ -128,6 +136,7 @@ function make(side) {
   side.root.classList.toggle("waiting", side.walk.launches.some((launch) => launch.mbarriers.length));
   side.part("name").textContent = `${side.walk.step}, ${side.walk.direction}`;
   side.part("problem").textContent = `${side.walk.words}${side.walk.rope ? ", with RoPE" : ""}${side.walk.note && `. ${side.walk.note}`}`;
+  side.part("problem").title = "B: sequences, H: heads, Hkv: heads of keys and values, N: queries and keys, D: numbers in a row of Q, K, V and O";
   side.part("name").hidden = !side.name;
   side.walk.launches.forEach((launch, i) => element(side.part("launch"), "option", `${i + 1}: ${launch.kernel.replace(/<.*/, "").replace(/.*::/, "")}`, { value: i }));
   side.part("launches").hidden = side.part("launch-label").hidden = side.walk.launches.length === 1;

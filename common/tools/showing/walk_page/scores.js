@@ -43,7 +43,8 @@ function drawScores(side, chooseTile) {
   });
   if (problem.causal) drawEdge(side, picture, left, top, across, down);
   const row = side.row?.[0] === "q" ? Number(side.row.slice(1)) : -1; // the one of which m, l and O are told
-  if (row >= 0 && Math.floor(row / problem.seq_q) === head)
+  side.part("row-legend").hidden = row < 0 || Math.floor(row / problem.seq_q) !== head;
+  if (!side.part("row-legend").hidden)
     svg(picture, "path", { class: "row-line", d: `M${left} ${top + (row % problem.seq_q + 0.5) * down}h${width}m2 -5l-8 5l8 5z` });
   if (now >= 0) svg(picture, "rect", { class: "now", ...box(tiles[now], 2) });
   if (side.tile !== null && tiles[side.tile]) svg(picture, "rect", { class: "chosen", ...box(tiles[side.tile], 6) });

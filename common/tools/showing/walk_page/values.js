@@ -47,6 +47,7 @@ function fillRows(side) {
 function drawValues(side) {
   const place = side.part("values");
   place.replaceChildren();
+  side.part("bars-legend").hidden = true;
   if (side.row === null || withoutNumbers(side)) {
     element(place, "p", side.row === null ? "This block writes no row of a result." : "This page was made without numbers.", { class: "note" });
     return;
@@ -60,9 +61,13 @@ function drawValues(side) {
   } else {
     if (!drawParts(side, place, row)) drawRunning(side, place, row);
     drawLastP(side, place, row);
-    const { l } = side.stepsSoFar().map((step) => running(step, row)).findLast((found) => found.l !== undefined) ?? {};
-    drawVector(side, place, row, "O", "O / l so far", l === undefined ? 1 : l === 0 ? 0 : 1 / l);
+    const steps = side.stepsSoFar(), lastO = steps.findLastIndex((step) => shownInRow(step, "O", row).length);
+    const lOf = (of) => of.map((step) => running(step, row).l).findLast((l) => l !== undefined);
+    const isBehind = lastO >= 0 && steps.slice(lastO + 1).some((step) => running(step, row).l !== undefined); // l has one more tile than O
+    const l = lOf(isBehind ? steps.slice(0, lastO + 1) : steps);
+    drawVector(side, place, row, "O", `O / l ${isBehind ? "before this tile, which l has already and O lacks still" : "so far"}`, l === undefined ? 1 : l === 0 ? 0 : 1 / l);
   }
+  side.part("bars-legend").hidden = !place.querySelector(".bars");
 }
 
 // --- m, the correction, l ---
