@@ -207,6 +207,7 @@ class InBrowser(unittest.TestCase):
         self.open("early", of=1)
         told = self.browser.execute_script("return sides[0].steps().map((step, i) => { go(i); return [step.watched?.P?.[0].slice(2, 4) ?? null, step.work[4], "
                                            "sides[0].part('step-name').textContent, sides[0].part('says').textContent]; })")
+        self.assertIn("each of keys 32–63: a part of the tile’s scores.", "".join(words for *_, words in told))
         products = [each for each in told if each[0]]
         self.assertEqual([first for (first, _), *_ in products], [0, 32, 64, 96])
         for (first, count), _, name, words in products:
@@ -214,7 +215,9 @@ class InBrowser(unittest.TestCase):
             if "keys" in words:
                 self.assertIn(f"keys {first}–{first + count - 1}", words)
         self.assertEqual([words for _, flops, name, words in told if not flops and "P V" in name + words], [])
-        self.assertIn("K and V of keys 64–127 are in shared memory: the block goes on to them.", [words for *_, words in told])
+        arrived = [words for *_, words in told].index("K and V of keys 64–127 are in shared memory: the block goes on to them.")
+        self.scrub_to(arrived + 1)
+        self.assertFalse(self.part("source-part").is_displayed())
 
     def test_it_opens_where_a_party_has_waited(self):
         self.open("hopper", of=None)
@@ -243,6 +246,7 @@ class InBrowser(unittest.TestCase):
         """03's threads have 8 rows and 4 columns: thread 17 the rows 1, 9, .. and the columns 1, 17, .."""
         self.open("tiling", of=None)
         self.assertIn("It makes 32 scores of a tile: 8 queries by 4 keys.", self.part("watch").text)
+        self.assertIn("each of keys 0–63: a tile of scores.", self.part("says").text)
         self.browser.execute_script("const t = arguments[0]; t.value = 17; t.dispatchEvent(new Event('input'))", self.part("thread"))
         self.assertIn("Thread 17 of 128 makes 32 scores", self.part("owners-words").text)
         self.assertIn("8 × 4 = 32 multiply-adds of these 12. Shared memory holds a chunk of Q and K at a time: columns 0–31", self.part("owners-words").text)

@@ -48,7 +48,8 @@ function partOfTile(side, i, tile) {
   const at = shows(steps[i]) ? i : steps.findLastIndex((step, j) => tile.step <= j && j <= i && String(step.by) === by && shows(step));
   if (at < 0 || arrives(side, i)) return tile;
   const found = shows(steps[at]), keys = [Math.min(...found.map((each) => each[2])), Math.max(...found.map((each) => each[2] + each[3] - 1))];
-  return tile.keys[0] <= keys[0] && keys[1] <= tile.keys[1] ? { ...tile, keys } : tile;
+  const isPart = tile.keys[0] <= keys[0] && keys[1] <= tile.keys[1] && String(keys) !== String(tile.keys);
+  return isPart ? { ...tile, keys } : tile;
 }
 
 // "S = QKᵀ, second half"
@@ -149,7 +150,7 @@ function gradientWords(side, step, tile, queries, keys) {
 }
 
 function drawNow(side) {
-  const i = side.step, step = side.steps()[i], name = nameOf(side, step);
+  const i = side.step, step = side.steps()[i], name = arrives(side, i) ? undefined : nameOf(side, step);
   side.part("step-name").textContent = headingOf(side, i);
   const words = sentence(side, step), meaning = meaningOf(side, i);
   side.part("says").textContent = `${side.name ? `Step ${i + 1} of ${side.steps().length}. ` : ""}${meaning || words}`;
