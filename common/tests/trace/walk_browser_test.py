@@ -217,6 +217,7 @@ class InBrowser(unittest.TestCase):
         self.assertEqual([words for _, flops, name, words in told if not flops and "P V" in name + words], [])
         arrived = [words for *_, words in told].index("K and V of keys 64–127 are in shared memory: the block goes on to them.")
         self.scrub_to(arrived + 1)
+        self.assertEqual(self.part("step-name").text, "A tile has arrived")
         self.assertFalse(self.part("source-part").is_displayed())
 
     def test_it_opens_where_a_party_has_waited(self):

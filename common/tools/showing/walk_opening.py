@@ -176,8 +176,8 @@ def _of_skipped(problem: Problem, launches: list[JsonObject], launch: int, only:
     row = f"q{corrected.row}" if corrected else None
     is_one = skipped == 1
     return Opening(launch, number, len(block["steps"]) - 1, row,
-                   f"Block {number} has stopped after {'1 tile' if tiles == 1 else f'{tiles} tiles'}, at key {keys}. Its "
-                   "queries see no key beyond their diagonal, so "
+                   f"Block {number} has stopped after {'1 tile' if tiles == 1 else f'{tiles} tiles'}, at key {keys}. "
+                   "Its queries see no key beyond their diagonal, so "
                    f"{'the dotted tile is' if is_one else f'the {skipped} dotted tiles are'} never loaded and never "
                    "multiplied. Every block stops at its own diagonal: see the whole launch.")
 
@@ -232,7 +232,7 @@ def _of_gradients(problem: Problem, launches: list[JsonObject], launch: int, onl
                 first, last = keys[0]
                 rows = [row % problem.seq_q for row, *_ in shown["dQ"]]
                 return Opening(launch, number, at, None,
-                               f"Block {number} owns keys {first} to {last}: their dK and dV stay with it, and grow with "
-                               "every tile of queries. dQ does not stay: every block of keys has a part of it, and "
-                               f"here this one adds its part for queries {min(rows)} to {max(rows)}.")
+                               f"Block {number} owns keys {first} to {last}: their dK and dV stay with it, and "
+                               "grow with every tile of queries. dQ does not stay: every block of keys has a part of "
+                               f"it, and here this one adds its part for queries {min(rows)} to {max(rows)}.")
     return None

@@ -58,7 +58,7 @@ function headingOf(side, i) {
   const name = arrives(side, i) ? undefined : nameOf(side, step), verdict = verdictOf(side, i);
   if (verdict) return verdict;
   const words = name ? pretty(name.name).replace(/^\d+\. /, "") : !step.names.length && side.walk.launches.length > 1 ? plainKernel(step.launch) : "";
-  if (!words) return brought.length ? `${list(brought)} on the way to shared memory` : i === 0 ? "The block begins" : step.written ? "Results leave" : step.after ? `${partyName(step.by)} waits` : "In between";
+  if (!words) return brought.length ? `${list(brought)} on the way to shared memory` : arrives(side, i) ? "A tile has arrived" : i === 0 ? "The block begins" : step.written ? "Results leave" : step.after ? `${partyName(step.by)} waits` : "In between";
   const alike = runOf(side, i).filter((j) => does(steps[j]) && !arrives(side, j) && Boolean(brings(steps[j]).length) === Boolean(brought.length) && list(brings(steps[j])) === list(brought));
   const isProduct = /S = |P V|dO|dS/.test(words) && does(step);
   const part = alike.indexOf(i) + 1, parts = isProduct ? alike.length : 1;
