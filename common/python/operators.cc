@@ -93,6 +93,13 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
   check_shape("v", v, k.sizes());
 }
 
+// The C interface counts in int.
+void check_axes(const char* name, const Tensor& tensor) {
+  constexpr int most = std::numeric_limits<int>::max();
+  for (const int64_t size : tensor.sizes())
+    TORCH_CHECK_VALUE(size <= most, name, " has shape ", tensor.sizes(), ": no axis may be longer than ", most);
+}
+
 // fp32 and contiguous, such as lse or a table of RoPE.
 const float* check_fp32(const char* name, const Tensor& tensor, at::IntArrayRef shape, const Tensor& q) {
   TORCH_CHECK_VALUE(tensor.scalar_type() == at::kFloat && tensor.sizes() == shape && tensor.is_contiguous() &&
@@ -137,10 +144,8 @@ using Question = std::tuple<std::array<int64_t, 12>, std::optional<String>, std:
 
 Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool causal, float scale, bool rotates,
                Name chapter, Name rung) {
-  for (const auto& [name, tensor] : {std::pair("q", q), std::pair("k", k)})
-    for (const int64_t size : tensor.sizes())
-      TORCH_CHECK_VALUE(size <= std::numeric_limits<int>::max(), name, " has shape ", tensor.sizes(),
-                        ": no axis may be longer than ", std::numeric_limits<int>::max());
+  check_axes("q", q);
+  check_axes("k", k);
   Plan plan;
   plan.problem = {.batch = int(q.size(0)),
                   .heads = int(q.size(1)),

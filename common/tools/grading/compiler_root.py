@@ -75,6 +75,9 @@ class CompilerRoot:
                 self.add(home / folder)
             for program in (home / "bin").iterdir():
                 self.add_program(str(program))
+            for host in _host_compilers(compiler):
+                self.add_compiler(host, flags)
+            return
         for line in _told([compiler, *flags, "-x", "c++", "-", "-###"]).splitlines():
             with contextlib.suppress(ValueError):  # a line that is no command
                 words = [word for one in shlex.split(line) for word in (one, one.partition("=")[2])]
@@ -99,6 +102,12 @@ class CompilerRoot:
     def add_headers(self, files: Iterable[str]) -> None:
         for file in files:
             self.add(Path(file))
+
+
+def _host_compilers(nvcc: str) -> "list[str]":
+    """Those that it starts by their names alone: gcc for a file, g++ for a program."""
+    started = re.findall(r"^#\$ ([\w+.-]+) ", _told([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"]), re.M)
+    return sorted({name for name in started if re.fullmatch(r"(.*-)?(gcc|cc|[gc]\+\+|clang(\+\+)?)[-\d.]*", name)})
 
 
 def headers_of(build: Path) -> "list[str]":
