@@ -69,6 +69,7 @@ class Paper(unittest.TestCase):
                 + "".join(f'<span id="document-{path}"></span><section id="x{path[:2]}"><h3>{title}<a class="headerlink" '
                           f'href="#x{path[:2]}"></a></h3>{"<p>Text.</p>" * (60 if title[1] == "1" else 1)}</section>'
                           for path, title in chapters.items())
+                + f'<table class="docutils"><tbody>{"".join(f"<tr><td>row {row} of 24</td></tr>" for row in range(24))}</tbody></table>'
                 + f'<img src="{(ROOT / "common" / "book" / "walk.svg").as_uri()}"></div></section></article>')
             command._print(PYTHON, BROWSER, mock.MagicMock())
             found = json.loads(subprocess.run([PYTHON, "-c", """
@@ -87,6 +88,8 @@ print(json.dumps({"pages": [page.extract_text() for page in pdf.pages], "title":
         for title, number in starts.items():
             self.assertRegex(" ".join(pages[1].split()), rf"{title} {number}\b")
             self.assertIn(str(number), pages[number - 1].split())
+        (whole,) = [text for text in pages if " of 24" in text]  # a table that fits on a page is not torn
+        self.assertEqual(whole.count(" of 24"), 24)
         self.assertIn("A score above m", pages[-1])  # the still of a picture that moves
 
 
