@@ -327,6 +327,13 @@ class Steps(unittest.TestCase):
         self.assertEqual(command._flags(arguments("05/example"), command.EXAMPLE),
                          ["--batch=4", "--heads=2", "--head-dim=8", "--seq-q=8"])
 
+    def test_keys_of_11_are_divided_where_no_length_is_asked_for(self):
+        chapter, other = chapters.Chapter(command.SPLIT), chapters.Chapter("05_online_softmax")
+        for asked_for, flags, divided in [([chapter], [], True), ([chapter], ["--seq-q=64"], False), ([other], [], False),
+                                          ([chapter], ["--seq-k=64"], False), ([chapter, other], [], False)]:
+            self.assertEqual(command._divides_keys(asked_for, arguments("11", *flags)), divided, (asked_for, flags))
+        self.assertEqual(command._flags(arguments("11"), command.FEW_QUERIES), ["--heads=2", "--seq-q=1", "--seq-k=1000"])
+
     def test_what_nobody_asks_for_fits(self):
         for direction in ("forward", "backward"):
             for steps in (1, 2):
