@@ -332,7 +332,7 @@ class Steps(unittest.TestCase):
         for asked_for, flags, divided in [([chapter], [], True), ([chapter], ["--seq-q=64"], False), ([other], [], False),
                                           ([chapter], ["--seq-k=64"], False), ([chapter, other], [], False)]:
             self.assertEqual(command._divides_keys(asked_for, arguments("11", *flags)), divided, (asked_for, flags))
-        self.assertEqual(command._flags(arguments("11"), command.FEW_QUERIES), ["--heads=2", "--seq-q=1", "--seq-k=1000"])
+        self.assertEqual(command._flags(arguments("11"), command.FEW_QUERIES), ["--heads=2", "--seq-k=1000", "--seq-q=1"])
 
     def test_what_nobody_asks_for_fits(self):
         for direction in ("forward", "backward"):
