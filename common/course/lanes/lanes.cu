@@ -54,9 +54,9 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
   for (int j = lane; j < keys; j += 32) m = fmaxf(m, score(j));
   m = warp_max(m);
   if (m == -INFINITY) m = 0;        // the row sees no key, or none that counts: keeps -inf - -inf = NaN out of exp
+  watch_step("2. P = exp(S - m), and l; O += P V");
   float l = 0, o_reg[D / 32] = {};  // columns lane, lane + 32, ..
   for (int j0 = 0; j0 < keys; j0 += 32) {
-    watch_step("2. P = exp(S - m), and l; O += P V");
     const int j = j0 + lane;
     const float s = score(j), weight = expf(s - m);
     watch("S", watched, 0, j, s);

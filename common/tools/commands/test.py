@@ -225,7 +225,8 @@ def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, wai
     suite = ElementTree.parse(report_path).getroot()
     tests, failures = int(suite.get("tests", 0)), int(suite.get("failures", 0))
     skipped = int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
-    waiting, open_, not_run = 0, [], {}
+    waiting, open_ = 0, []
+    not_run: dict[str, list[str]] = {}
     for case in suite.iter("testcase"):
         name, output = case.get("name", ""), case.findtext("system-out") or ""
         if case.find("skipped") is not None:

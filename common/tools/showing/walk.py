@@ -388,8 +388,8 @@ def page(walks: list[JsonObject]) -> str:
     html = (PARTS / "page.html").read_text()
     said = next((walk["opening"]["watch"] for walk in walks if walk["opening"].get("watch")), "")
     said = textwrap.shorten(f"A run of {title}, replayed step by step with its numbers. {said}", 200, placeholder=" …")
-    for name, text in [("TITLE", title), ("HEADING", re.sub("([/_])", r"\1<wbr>", title)), ("DESCRIPTION", escape(said)),
-                       ("ICON", base64.b64encode(ICON.read_bytes()).decode()),
+    for name, text in [("TITLE", title), ("HEADING", re.sub("([/_])", r"\1<wbr>", title)),
+                       ("DESCRIPTION", escape(said)), ("ICON", base64.b64encode(ICON.read_bytes()).decode()),
                        ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()), ("WALKS", data)]:
         html = html.replace(f"{{{{{name}}}}}", text)
     if len(html.encode()) > LARGEST_PAGE:
