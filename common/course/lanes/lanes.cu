@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = lane; j < keys; j += 32) m = fmaxf(m, score(j));
   m = warp_max(m);
-  if (m == -INFINITY) m = 0;        // the row sees no key, or none that counts: keeps -inf - -inf = NaN out of exp
+  if (m == -INFINITY) m = 0;  // the row sees no key, or none that counts: keeps -inf - -inf = NaN out of exp
   watch_step("2. P = exp(S - m), and l; O += P V");
   float l = 0, o_reg[D / 32] = {};  // columns lane, lane + 32, ..
   for (int j0 = 0; j0 < keys; j0 += 32) {
