@@ -78,6 +78,7 @@ __global__ void __launch_bounds__(threads) product(Matrices<A> a,  // [B * Hkv, 
   const int row0 = int(blockIdx.x / across % down) * tile, column0 = int(blockIdx.x % across) * tile;
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 
+  watch_step("C = scale * A B");
   float sum[4][4] = {};
   for (int n0 = 0; n0 < a.columns; n0 += depth) {
     __syncthreads();  // everyone is done with the chunk that is overwritten now
@@ -130,6 +131,7 @@ __global__ void __launch_bounds__(warps * 32) softmax_backward(Problem p,
     watch("dP", watched, 0, j, dp_ds + j);
   }
 
+  watch_step("P = exp(S - LSE), dS = P (dP - delta)");
   // exercise ds: make P of S, and dS of P and dP, in their places
   float sum = 0;  // of P dP
   for (int j = lane; j < p.seq_k; j += 32) {

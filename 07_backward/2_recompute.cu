@@ -149,6 +149,7 @@ __global__ void __launch_bounds__(threads) row_dots(Problem p,
   const int64_t row = int64_t(blockIdx.x) * (threads / 32) + threadIdx.x / 32;
   if (row >= int64_t(p.batch) * p.heads * p.seq_q) return;
   const int lane = threadIdx.x % 32;
+  watch_step("delta = rowsum(dO O)");
   // exercise rowsum: the row's delta, in lane 0 at least
   float sum = 0;
   for (int d = lane; d < p.head_dim; d += 32)

@@ -12,6 +12,7 @@
 #include "attention/padded.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
+#include "device/watch.h"
 
 namespace causal_earlystop {
 extern const attention::Rung balanced;  // chapter 08's last forward
@@ -43,6 +44,7 @@ __global__ void rotate(Problem p, RopeTables rope,
   const bool is_q = row < q_rows;
   if (!is_q) row -= q_rows;
   const int position = is_q ? p.query_position(row % p.seq_q) : row % p.seq_k;
+  watch_step("a piece of Q or K, turned");
   // exercise rotation: turn eight pairs of the row by the angles of its position, from Q or K to the workspace
   const T* const from = (is_q ? q : k) + row * D + i;
   T* const to = (is_q ? q_rotated : k_rotated) + (row * (D / 8) + i / 8) * 8;  // a multiple of 16 bytes, as nvcc sees

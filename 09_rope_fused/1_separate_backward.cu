@@ -13,6 +13,7 @@
 #include "attention/padded.h"
 #include "device/numeric.h"
 #include "device/rope_angles.h"
+#include "device/watch.h"
 
 namespace causal_earlystop {
 extern const attention::Backward ordered_backward;  // chapter 08's, deterministic
@@ -45,6 +46,7 @@ __global__ void rotate(Problem p, RopeTables rope,
   const bool is_q = row < q_rows;
   if (!is_q) row -= q_rows;
   const int position = is_q ? p.query_position(row % p.seq_q) : row % p.seq_k;
+  watch_step("a piece of Q or K, or of dQ or dK, turned");
   const T* const from = (is_q ? from_q : from_k) + row * D + i;
   T* const to = (is_q ? to_q : to_k) + (row * (D / 8) + i / 8) * 8;  // a multiple of 16 bytes, as nvcc sees
   Pack8<T> x1 = load_pack8(from), x2 = load_pack8(from + D / 2);

@@ -55,6 +55,7 @@ __global__ void rotate(Problem p, RopeTables rope,
   const size_t index = blockIdx.x * size_t(rotate_threads) + threadIdx.x, row = index / threads_per_row;
   const int i = index % threads_per_row * 8;
   if (row >= size_t(p.batch) * p.kv_heads * p.seq_k) return;
+  watch_step("a piece of K, turned");
   Pack8<T> x1 = load_pack8(k + row * D + i), x2 = load_pack8(k + row * D + i + D / 2);
   turn(x1, x2, angles_of<D>(rope, row % p.seq_k, i));
   store_pack8(k_rotated + row * D + i, x1);

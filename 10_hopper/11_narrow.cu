@@ -273,7 +273,10 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-__global__ void take_none(int* taken) { *taken = 0; }
+__global__ void take_none(int* taken) {
+  watch_step("no tile is taken yet");
+  *taken = 0;
+}
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {

@@ -74,6 +74,7 @@ __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const
     const float* stats = smem.stats[ring.place];
     float4(*p_tile)[warpgroup_threads] = smem.p[ring.place];
     if constexpr (makes_p) {
+      watch_step("2. P = exp(S - LSE)");
       make_p<rows>(x_reg, p.scale, stats,
                    [&](int query) { return p.visible_keys(i * rows + query) - work.j0 - warp_key; });
       mbarrier_wait(&smem.p_empty[ring.place], ring.parity ^ 1);
@@ -81,6 +82,7 @@ __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const
       for (int n = 0; n < rows / 8; n++) p_tile[n][thread] = fragments_of(x_reg)(0, n);
       arrive_warp(smem.p_full[ring.place]);
     } else {
+      watch_step("2. dS = P (dP - delta)");
       mbarrier_wait(&smem.p_full[ring.place], ring.parity);
       make_ds<rows>(
           x_reg, [&](int, int n) { return p_tile[n][thread]; }, stats + rows);
@@ -96,6 +98,10 @@ __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const
 
   mbarrier_wait(&smem.kv_full, 0);
   if (tiles > 0) {
+    if (makes_p)
+      watch_step("1. S = Q K^T");
+    else
+      watch_step("1. dP = dO V^T");
     mbarrier_wait(&smem.full[ring.place], ring.parity);
     wgmma_fence();
     start_x();
@@ -105,6 +111,10 @@ __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const
     int i = work.start;
 #pragma unroll 1
     for (int n = 1; n < tiles; n++) {
+      if (makes_p)
+        watch_step("1. S = Q K^T; beside it dV += P^T dO of the tile before");
+      else
+        watch_step("1. dP = dO V^T; beside it dK += dS^T Q of the tile before");
       const Ring<2> before = ring;
       ring.advance();
       i = i + 1 < work.head_tiles ? i + 1 : work.start;  // the first tile of the next head
@@ -118,11 +128,16 @@ __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const
       arrive_warp(smem.empty[before.place]);
       swizzled_tile::round_fragments<T, rows>(x_half, x_reg);
     }
+    if (makes_p)
+      watch_step("3. dV += P^T dO");
+    else
+      watch_step("3. dK += dS^T Q");
     wgmma_fence();
     start_gradient(ring.place);
     wgmma_wait<0>(sum_reg);
   }
 
+  watch_step("dK and dV leave");
   const float factor = makes_p ? 1 / p_factor : p.scale;
   const int rows_left = p.seq_k - work.j0 - warp_key;
   const size_t row = size_t(work.kv_head) * p.seq_k + work.j0 + warp_key;  // over all shares

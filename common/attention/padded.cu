@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "attention/padded.h"
+#include "device/watch.h"
 
 namespace attention {
 namespace {
@@ -36,6 +37,7 @@ __global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_wid
   const int rows = int(min(int64_t(block_rows), copy.rows - first_row));  // 0 or fewer: it is a shorter tensor
   const Piece* const from = static_cast<const Piece*>(copy.from) + first_row * from_width;
   Piece* const to = static_cast<Piece*>(copy.to) + first_row * to_width;
+  watch_step("rows of D numbers, wider or narrower");
   const int from_part = from_width / copy.parts, to_part = to_width / copy.parts;
 #pragma unroll 4
   for (int i = threadIdx.x; i < rows * to_width; i += threads) {

@@ -23,6 +23,7 @@
 #include "device/launch.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace backward_tile {
 
@@ -44,6 +45,7 @@ __device__ RowStatistics row_statistics(bool exists,
                                         const T* d_o,      // [8], of this lane
                                         const float* lse)  // of the row
 {
+  watch_step("delta = rowsum(dO O)");
   RowStatistics row = {INFINITY, 0};
   if (exists) {
     const Pack8<T> o_pack = load_pack8(o), d_o_pack = load_pack8(d_o);
@@ -222,6 +224,7 @@ __device__ void convert_dq(const attention::Problem& p,
   const int g = thread % 8, n = thread / 8 % 4, b = thread / 32 % 2, warp = thread / 64 % S::warps;
   const unsigned tile = thread / 64 / S::warps, head_tiles = ceil_div(p.seq_q, S::Br), head = tile / head_tiles;
   const int i = tile % head_tiles * S::Br + warp / (D / 32) * 32 + b * 16 + g;
+  watch_step("dQ = scale * sum of its parts");
   Pack8<T> rows[2];
   for (int t = 0; t < 4; t++) {
     const float4 c = dq_sum[size_t(thread) * 4 + t];

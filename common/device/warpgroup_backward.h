@@ -6,6 +6,7 @@
 #include "attention/problem.h"
 #include "device/backward_tile.h"
 #include "device/warpgroup_tile.h"
+#include "device/watch.h"
 
 namespace warpgroup_backward {
 
@@ -81,6 +82,7 @@ __device__ void convert_dq_transposed(const attention::Problem& p,
   const int t = thread % 4, warp = thread / 4 % 4, n = thread / 16 % 8, consumer = thread / 128 % 2;
   const unsigned head_tiles = ceil_div(p.seq_q, S::Br), head = tile / head_tiles;
   const int i = tile % head_tiles * S::Br + (S::D == 128 ? 0 : consumer * 64) + 8 * n + 2 * t;
+  watch_step("dQ = scale * sum of its parts");
   Pack8<T> rows[2][2];
   for (int g = 0; g < 8; g++) {
     const float4 c = dq_sum[size_t(thread / 4) * 32 + g * 4 + t];

@@ -12,6 +12,7 @@ from latex2mathml.converter import convert
 HERE = Path(__file__).parent
 CODE = (".cu", ".cc", ".h", ".py", ".diff")  # pages whose names end so are code
 DESCRIPTION = 200  # characters, at most
+SEARCH = "Looks for words in all lessons, pages and kernels of the workbook, and shows the lines where they stand."
 
 project = "The FlashAttention workbook"
 root_doc = "index"
@@ -91,24 +92,46 @@ def _description(said: dict, doctree: "nodes.document | None") -> str:
     return sentence[1] if sentence else text[:DESCRIPTION - 2].rpartition(" ")[0] + " …"
 
 
+def _tags(title: str, description: str, picture: str, address: "str | None", is_first: bool = False) -> str:
+    named = {"og:site_name": project, "og:type": "website" if is_first else "article", "og:title": title,
+             "og:description": description, "og:image": picture, "og:image:width": "1200", "og:image:height": "630",
+             **({"og:url": address} if address else {})}
+    return "".join(f'<meta property="{name}" content="{value}">' for name, value in named.items()
+                   ) + '<meta name="twitter:card" content="summary_large_image">'
+
+
 def _sharing(app, page, template, context, doctree) -> None:
     """The words and the picture that a page is shown with where somebody names its address."""
     address = app.config.html_baseurl
     picture = next(f"share/{name}.png" for name in (page.split("/")[0], "index")
                    if name == "index" or (Path(app.outdir) / "share" / f"{name}.png").exists())
     title = re.sub("<.*?>", "", context.get("title") or "Search")
-    description = escape(_description(context.get("meta") or {}, doctree) or project)
-    depth = "../" * page.count("/")
-    named = {"og:site_name": project, "og:type": "website" if page == root_doc else "article",
-             "og:title": title if page == root_doc else f"{title} · {project}", "og:description": description,
-             "og:image": (address or depth) + picture, "og:image:width": "1200", "og:image:height": "630",
-             **({"og:url": context["pageurl"]} if context.get("pageurl") else {})}
-    context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{description}">' + "".join(
-        f'<meta property="{name}" content="{value}">' for name, value in named.items()
-    ) + '<meta name="twitter:card" content="summary_large_image">'
+    description = escape(SEARCH if page == "search" else _description(context.get("meta") or {}, doctree) or project)
+    context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{description}">' + _tags(
+        title if page == root_doc else f"{title} · {project}", description,
+        (address or "../" * page.count("/")) + picture, context.get("pageurl"), page == root_doc)
     if page == "404" and address:  # which is shown for any address, at any depth
         context["metatags"] += f'<base href="{urlsplit(address).path or "/"}">'
         context["pageurl"] = None
+
+
+def _share_walks(app) -> list[str]:
+    """The same for the walks, which say themselves what they are. Returns their places."""
+    out, address = Path(app.outdir), app.config.html_baseurl
+    places = []
+    for path in sorted(out.glob("walks/*.html")):
+        place = path.relative_to(out).as_posix()
+        places.append(place)
+        head, title, rest = re.split("(<title>.*?</title>)", path.read_text(), maxsplit=1)
+        said = re.search('<meta name="description" content="(.*?)">', head)
+        if "og:title" in head or not said:
+            continue
+        picture = next(iter(sorted(out.glob(f"share/{path.name[:2]}_*.png"))), out / "share" / "index.png")
+        url = f"{address}{place}" if address else None
+        tags = _tags(f"{title[7:-8]} · {project}", said[1], (address or "../") + picture.relative_to(out).as_posix(), url)
+        tags += f'<link rel="canonical" href="{url}">' if url else ""
+        path.write_text(f"{head}{tags}\n{title}{rest}")
+    return places
 
 
 def _beside_the_pages(app, failed) -> None:
@@ -124,11 +147,12 @@ def _beside_the_pages(app, failed) -> None:
                                    for node in app.env.get_doctree(page).findall(nodes.paragraph)
                                    if not isinstance(node.parent, (nodes.entry, nodes.container))
                                    and not any(node.findall(nodes.image)))
+    walks = _share_walks(app)
     static = Path(app.outdir) / "_static"
     static.joinpath("excerpts.js").write_text(f"const EXCERPTS = {json.dumps(words, ensure_ascii=False)};\n")
     if app.config.html_baseurl:
-        places = "".join(f"<url><loc>{app.config.html_baseurl}{app.builder.get_target_uri(page)}</loc></url>\n"
-                         for page in words if page != "404")
+        places = "".join(f"<url><loc>{app.config.html_baseurl}{place}</loc></url>\n" for place in
+                         [*(app.builder.get_target_uri(page) for page in words if page != "404"), *walks])
         Path(app.outdir, "sitemap.xml").write_text('<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.'
                                                    f'sitemaps.org/schemas/sitemap/0.9">\n{places}</urlset>\n')
 

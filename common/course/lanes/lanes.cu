@@ -49,10 +49,12 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
     return j < keys ? p.scale * sum : -INFINITY;
   };
 
+  watch_step("1. S = Q K^T, and m = rowmax S");
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = lane; j < keys; j += 32) m = fmaxf(m, score(j));
   m = warp_max(m);
-  if (m == -INFINITY) m = 0;        // the row sees no key, or none that counts: keeps -inf - -inf = NaN out of exp
+  if (m == -INFINITY) m = 0;  // the row sees no key, or none that counts: keeps -inf - -inf = NaN out of exp
+  watch_step("2. P = exp(S - m), and l; O += P V");
   float l = 0, o_reg[D / 32] = {};  // columns lane, lane + 32, ..
   for (int j0 = 0; j0 < keys; j0 += 32) {
     const int j = j0 + lane;
@@ -65,6 +67,7 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
       for (int c = 0; c < D / 32; ++c) o_reg[c] += weight_n * to_float(v_head[int64_t(j0 + n) * D + lane + 32 * c]);
     }
   }
+  watch_step("O / l");
   l = warp_sum(l);
   watch("m", watched, 0, 0, m);
   watch("l", watched, 0, 0, l);

@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
     return p.scale * sum;
   };
 
+  watch_step("1. S = Q K^T, and m = rowmax S");
   float m = -INFINITY;  // of this lane's keys
   for (int j = t; j < keys; j += 4) {
     const float s = score(j);
@@ -56,12 +57,14 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
   }
   const float largest = quad_max(m);
 
+  watch_step("2. P = exp(S - m), and l; O += P V");
   float l = 0, o_reg[D] = {};  // of this lane's keys
   for (int j = t; j < keys; j += 4) {
     const float weight = expf(score(j) - largest);
     l += weight;
     for (int d = 0; d < D; ++d) o_reg[d] += weight * to_float(v_head[int64_t(j) * D + d]);
   }
+  watch_step("O / l and LSE");
   l = quad_sum(l);
   for (int d = 0; d < D; ++d) {
     const float sum = quad_sum(o_reg[d]);

@@ -47,9 +47,11 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
     return p.scale * sum;
   };
 
+  watch_step("1. S = Q K^T, and m = rowmax S");
   float m = -INFINITY;  // subtracted from every score, so that exp cannot overflow
   for (int j = 0; j < keys; ++j) m = fmaxf(m, score(j));
   if (m == -INFINITY) m = 0;  // the row sees no key, or none that counts: keeps -inf - -inf = NaN out of exp
+  watch_step("2. P = exp(S - m), and l; O += P V");
   float l = 0, o_row[D] = {};
   for (int j = 0; j < keys; ++j) {
     const float s = score(j), weight = expf(s - m);
@@ -60,6 +62,7 @@ __global__ void __launch_bounds__(threads) attend(Problem p,
   }
   watch("m", watched, 0, 0, m);
   watch("l", watched, 0, 0, l);
+  watch_step("O / l");
   for (int d = 0; d < D; ++d) o[row * D + d] = from_float<T>(l == 0 ? 0 : o_row[d] / l);  // l = 0: no key counts
 }
 

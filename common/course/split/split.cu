@@ -19,6 +19,7 @@
 #include "attention/padded.h"
 #include "device/math.h"
 #include "device/numeric.h"
+#include "device/watch.h"
 
 namespace split {
 
@@ -67,6 +68,7 @@ __global__ void __launch_bounds__(threads) partial(Problem p,
     }
     __syncthreads();  // the tile is in shared memory
 
+    watch_step("1. S = Q K^T");
     float s = 0;
     for (int word = 0; word < D / 2; ++word) {
       const uint32_t pair = k_smem[place<D>(lane, word)];
@@ -75,18 +77,21 @@ __global__ void __launch_bounds__(threads) partial(Problem p,
     }
     const int j = j0 + lane;
     s = j < end && j < visible ? p.scale * s : -INFINITY;
+    watch_step("2. m, l and P; O *= correction");
     const float m_new = fmaxf(m, warp_max(s));
     const float m_safe = m_new == -INFINITY ? 0 : m_new;  // no key seen yet: keeps -inf - -inf = NaN out of exp
     const float correction = expf(m - m_safe), weight = expf(s - m_safe);
     m = m_new;
     l = l * correction + warp_sum(weight);
     for (float& x : o_reg) x *= correction;
+    watch_step("3. O += P V");
     for (int n = 0; n < Bc && j0 + n < end; ++n) {
       const float weight_n = __shfl_sync(0xffffffff, weight, n);
       const T* v_row = v + (kv_row + j0 + n) * D;
       for (int c = 0; c < D / 32; ++c) o_reg[c] += weight_n * to_float(v_row[lane + 32 * c]);
     }
   }
+  watch_step("O / l and LSE of this part");
   if (i >= p.seq_q) return;
   const int64_t part_row = int64_t(part) * p.batch * p.heads * p.seq_q + row;
   for (int c = 0; c < D / 32; ++c) o_parts[part_row * D + lane + 32 * c] = l == 0 ? 0 : o_reg[c] / l;
@@ -103,6 +108,7 @@ __global__ void __launch_bounds__(threads) merge(Problem p,
   const int64_t rows = int64_t(p.batch) * p.heads * p.seq_q, row = int64_t(blockIdx.x) * Br + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   if (row >= rows) return;
+  watch_step("O = weighted sum of the parts");
   // exercise merge: O and LSE of this row over all keys, from those of its ranges (LSE = -inf: it sees none of them)
   float top = -INFINITY;
   for (int part = 0; part < parts; ++part) top = fmaxf(top, lse_parts[part * rows + row]);

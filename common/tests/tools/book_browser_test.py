@@ -39,6 +39,7 @@ RESULTS, HEADER = "common/book/results", "common/device/swizzle.h"
 KINDS = ["index", "readme", "404", LESSON, "05_online_softmax/in_depth", KERNEL, f"{KERNEL}.diff", RESULTS, "search"]
 OTHERS = [NEXT, "04_fusion/3_unrolled.cu", "04_fusion/3_unrolled.cu.diff", "05_online_softmax/2_tiles.cu",
           "05_online_softmax/2_tiles.cu.diff", HEADER, "common/book/terms"]
+WALK = "walks/05-example"  # as little of one as says what it is
 WIDTHS = {1440: 900, 1024: 768, 390: 844}
 LINES = """  // how many characters each line of prose has
   const found = [];
@@ -105,6 +106,9 @@ class InBrowser(unittest.TestCase):
 
         book_pages.write({**{page: known(made[page]) for page in some},
                           **{name: (ROOT / name).read_bytes() for name in lessons.files}}, source)
+        (cls.site / "walks").mkdir()
+        (cls.site / f"{WALK}.html").write_text('<!DOCTYPE html>\n<html lang="en"><head><meta name="description" content="A run of it, '
+                                               'replayed step by step with its numbers."><title>A walk</title></head></html>')
         done = subprocess.run([PYTHON, "-m", "sphinx", "-q", "-b", "html", "-j", "auto", "-c", command.SITE, "-D",
                                f"html_baseurl={ADDRESS}", source, cls.site], capture_output=True, text=True)
         if done.returncode:
@@ -268,7 +272,7 @@ class EveryPage(InBrowser):
 
     def test_what_others_show_of_a_page(self):
         said = {}
-        for page in (page for page in KINDS if page != "search"):
+        for page in [*KINDS, WALK]:
             self.open(page)
             said[page] = self.js("""const tags = [...document.querySelectorAll("meta[name],meta[property]")];
                 return Object.fromEntries(tags.map((one) => [one.getAttribute("property") || one.name, one.content]))""")
@@ -280,13 +284,16 @@ class EveryPage(InBrowser):
             if page != "404":
                 self.assertEqual(self.js("return document.querySelector('link[rel=canonical]').href"),
                                  f"{ADDRESS}{page}.html")
+            if page == WALK:  # has its own in it
+                continue
             icon = self.js("return document.querySelector('link[rel~=icon]').href")
             self.assertTrue((self.site / icon.partition("/book/")[2].partition("?")[0]).is_file(), icon)
         descriptions = {one["description"] for one in said.values()}
         self.assertEqual(len(descriptions), len(said) - 1)  # the README's is the first page's
-        self.assertTrue(said[LESSON]["og:image"].endswith("share/05_online_softmax.png"))
+        for page in (LESSON, WALK):
+            self.assertTrue(said[page]["og:image"].endswith("share/05_online_softmax.png"))
         places = re.findall("<loc>(.*)</loc>", (self.site / "sitemap.xml").read_text())
-        self.assertIn(f"{ADDRESS}{LESSON}.html", places)
+        self.assertLessEqual({f"{ADDRESS}{LESSON}.html", f"{ADDRESS}{WALK}.html"}, set(places))
         self.assertNotIn(f"{ADDRESS}404.html", places)
 
     def test_an_address_without_a_page(self):

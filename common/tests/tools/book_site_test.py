@@ -69,12 +69,21 @@ class Paper(unittest.TestCase):
                 + "".join(f'<span id="document-{path}"></span><section id="x{path[:2]}"><h3>{title}<a class="headerlink" '
                           f'href="#x{path[:2]}"></a></h3>{"<p>Text.</p>" * (60 if title[1] == "1" else 1)}</section>'
                           for path, title in chapters.items())
+                + "<p>Text.</p>" * 30 + f'<table class="docutils"><tbody>{"".join(f"<tr><td>row {row} of 24</td></tr>" for row in range(24))}</tbody></table>'
+                + f'<table class="docutils"><thead><tr>{"".join(f"<th>a_long_column_{n}</th>" for n in range(17))}</tr></thead><tbody><tr>'
+                + f'{"".join(f"<td>{n}.{n}</td>" for n in range(17))}</tr></tbody></table>'
                 + f'<img src="{(ROOT / "common" / "book" / "walk.svg").as_uri()}"></div></section></article>')
             command._print(PYTHON, BROWSER, mock.MagicMock())
             found = json.loads(subprocess.run([PYTHON, "-c", """
 import json, sys, pypdf
 pdf = pypdf.PdfReader(sys.argv[1])
-print(json.dumps({"pages": [page.extract_text() for page in pdf.pages], "title": pdf.metadata.title,
+wide = []
+def visit(text, cm, tm, *_):
+    if "16.16" in text:
+        wide.append(tm[4] * cm[0] + tm[5] * cm[2] + cm[4])
+for page in pdf.pages:
+    page.extract_text(visitor_text=visit)
+print(json.dumps({"wide": wide, "width": float(pdf.pages[-1].mediabox.width), "pages": [page.extract_text() for page in pdf.pages], "title": pdf.metadata.title,
                   "outline": [[one.title, pdf.get_destination_page_number(one) + 1] for one in pdf.outline]}))""",
                                                Path(directory) / command.PDF], capture_output=True, text=True).stdout)
         pages = found["pages"]
@@ -87,6 +96,9 @@ print(json.dumps({"pages": [page.extract_text() for page in pdf.pages], "title":
         for title, number in starts.items():
             self.assertRegex(" ".join(pages[1].split()), rf"{title} {number}\b")
             self.assertIn(str(number), pages[number - 1].split())
+        (whole,) = [text for text in pages if " of 24" in text]  # a table that fits on a page is not torn
+        self.assertEqual(whole.count(" of 24"), 24)
+        self.assertTrue(found["wide"] and max(found["wide"]) < found["width"] - 50, found["wide"])  # no column is cut off
         self.assertIn("A score above m", pages[-1])  # the still of a picture that moves
 
 

@@ -468,6 +468,15 @@ class TestsThatWait(unittest.TestCase):
         self.assertEqual((result.failed, result.line()),
                          (False, "6 of 9 tests passed in 2 s, 3 wait for what is open: 02.scores, 1 skipped"))
 
+    def test_why_a_test_was_not_run(self):
+        for output, why in [("test_a (x.Y) ... skipped 'NOT RUN: needs a GPU: no nvidia-smi'\n\nOK", "needs a GPU: no nvidia-smi"),
+                            ("test_a ... skipped \"NOT RUN: needs ./workbook dev book's packages\"\ntest_b ... ok",
+                             "needs ./workbook dev book's packages"),
+                            ("NOT RUN: there is no PyTorch\n", "there is no PyTorch"),
+                            ("SKIPPED, not compared: no nvcc\n", "not compared: no nvcc"), ("", "the log says why")]:
+            with self.subTest(output):
+                self.assertEqual(test.why_not(output), why)
+
     def printed(self, *lines) -> list:
         progress = mock.Mock()
         listener = test._Listener(progress, lambda name: name.startswith("02_c"))

@@ -327,6 +327,13 @@ class Steps(unittest.TestCase):
         self.assertEqual(command._flags(arguments("05/example"), command.EXAMPLE),
                          ["--batch=4", "--heads=2", "--head-dim=8", "--seq-q=8"])
 
+    def test_keys_of_11_are_divided_where_no_length_is_asked_for(self):
+        chapter, other = chapters.Chapter(command.SPLIT), chapters.Chapter("05_online_softmax")
+        for asked_for, flags, divided in [([chapter], [], True), ([chapter], ["--seq-q=64"], False), ([other], [], False),
+                                          ([chapter], ["--seq-k=64"], False), ([chapter, other], [], False)]:
+            self.assertEqual(command._divides_keys(asked_for, arguments("11", *flags)), divided, (asked_for, flags))
+        self.assertEqual(command._flags(arguments("11"), command.FEW_QUERIES), ["--heads=2", "--seq-k=1000", "--seq-q=1"])
+
     def test_what_nobody_asks_for_fits(self):
         for direction in ("forward", "backward"):
             for steps in (1, 2):
@@ -403,6 +410,13 @@ class Openings(unittest.TestCase):
         self.assertEqual((found.block, found.step), (0, 1))
         self.assertIn("Warp 12 only starts copies, and warpgroup 0 only computes. Here it has just waited for K,", found.watch)
 
+    def test_the_key_whose_gradient_is_largest_where_dq_gets_a_part(self):
+        adds = {"dK": [[0, 0, [1.0]]], "dV": [[0, 0, [0.5, -1.0]], [1, 0, [0.0, -3.0]], [2, 0, [2.0, 2.0]]]}
+        later = {"dV": [[3, 0, [9.0]]]}
+        block = self.block({}, adds, {"dQ": [[0, 0, [1.0]]]}, later)
+        found = walk_opening.opening(problem(), "backward", [{"blocks": [block]}])
+        self.assertEqual((found.block, found.step, found.row), (0, 2, "k1"))
+
     def test_nothing_stands_out(self):
         self.assertIsNone(self.opens([self.block({})]))
 
@@ -418,6 +432,22 @@ class Openings(unittest.TestCase):
         self.assertEqual([(name["line"], name["source"]) for name in launch["names"]],
                          [("a.cu:2", ["if (x) {", "  y();", "}"]), ("a.cu:8", ["z();"]), ("gone.cu:1", []),
                           ("common/device/h.h:3", ["w();"])])  # called in line 4 of the kernel
+
+    def test_the_source_of_a_step_that_has_another_name_in_other_warps(self):
+        """And of a kernel in a folder of its chapter, of which the engine names that folder alone."""
+        with tempfile.TemporaryDirectory() as directory:
+            kernel = Path(directory) / "10_hopper" / "wide" / "k.cu"
+            kernel.parent.mkdir(parents=True)
+            kernel.write_text('void f() {\n  if (p)\n    watch_step("a");\n  else\n    watch_step("b");\n  x();\n  if (p)\n'
+                              '    watch_step("c");\n  else\n    watch_step("d");\n  mbarrier_init(&smem.full, 1);\n}\n')
+            launch = {"names": [["a", "wide/k.cu:3"], ["b", "wide/k.cu:5"], ["c", "wide/k.cu:8"]], "mbarriers": ["wide/k.cu:11"],
+                      "blocks": []}
+            walk.add_sources(launch, Path(directory))
+            walk.add_names(launch, Path(directory))
+        self.assertEqual([(name["line"], name["source"]) for name in launch["names"]],
+                         [("10_hopper/wide/k.cu:3", ["x();"]), ("10_hopper/wide/k.cu:5", ["x();"]),
+                          ("10_hopper/wide/k.cu:8", ["mbarrier_init(&smem.full, 1);"])])
+        self.assertEqual(launch["mbarriers"], ["full"])
 
 
 def unpacked(packed: str) -> list:
@@ -471,6 +501,11 @@ class Page(unittest.TestCase):
     def test_rectangles(self):
         runs = [[0, 8, [1, 2]], [1, 8, [3, 4]], [2, 8, [5]], [4, 8, [6]]]
         self.assertEqual([place for *place, _ in walk.rectangles(runs)], [[0, 2, 8, 2], [2, 1, 8, 1], [4, 1, 8, 1]])
+
+    def test_says_what_it_is_where_others_link_to_it(self):
+        self.assertIn('<meta name="description" content="A run of 05_x/r, forward, replayed step by step with its numbers.', self.page)
+        self.assertIn("<h1>05_<wbr>x/<wbr>r, forward</h1>", self.page)  # may break there on a phone
+        self.assertIn('<link rel="icon" href="data:image/svg+xml;base64,', self.page)
 
     def test_needs_nothing_else(self):
         self.assertNotIn("{{", self.page)

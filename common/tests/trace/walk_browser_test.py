@@ -322,8 +322,24 @@ class InBrowser(unittest.TestCase):
         self.launch("two")
         ends = self.browser.execute_script("return [...document.querySelectorAll('.gantt')].map((g) => Math.max(...[...g.querySelectorAll('.bar')].map("
                                            "(b) => b.x.baseVal.value + b.width.baseVal.value)))")
-        self.assertAlmostEqual(ends[0], 630, delta=1)
+        wide = self.browser.execute_script("return document.querySelector('.gantt').viewBox.baseVal.width")
+        self.assertAlmostEqual(ends[0], wide, delta=1)
         self.assertLess(ends[1], ends[0])
+
+    def test_letters_of_pictures_can_be_read_at_every_width(self):
+        for width in (390, 1440):
+            for name, selector in [("early launch", ".gantt text"), ("early", '[data-part="scores"] text'), ("early#embed", '[data-part="scores"] text')]:
+                self.open(name.removesuffix(" launch"), width, of=None)
+                if name.endswith(" launch"):
+                    self.click("#view-launch")
+                sizes = self.browser.execute_script("return [...document.querySelectorAll(arguments[0])].map((one) => parseFloat(getComputedStyle(one).fontSize) "
+                                                    "* one.getScreenCTM().a || parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().b)", selector)
+                self.assertGreaterEqual(min(map(abs, sizes)), 8 if "embed" in name else 10, (name, width))
+        self.open("early", 1440, of=None)
+        self.click("#view-launch")
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        WebDriverWait(self.browser, 5).until(lambda _: self.browser.execute_script(  # drawn again
+            "return document.querySelector('.gantt').viewBox.baseVal.width < 390"))
 
     # --- In the frame of a lesson ---
 

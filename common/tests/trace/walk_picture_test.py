@@ -49,6 +49,12 @@ class OnTheFirstPage(unittest.TestCase):
         self.assertNotIn("animation", still)
         self.assertLess(moving.index("animation"), moving.index("</style>"))
 
+    def test_tiles_that_the_mask_hides_are_dotted(self):
+        """Six of sixteen, with seven by seven dots each; nothing has a dashed frame."""
+        dots = [way for way in re.findall(r'<path d="(M[^"]*)" fill="var\(--grey\)"', self.made) if "h1.4v1.4" in way]
+        self.assertEqual([way.count("M") for way in dots], [49] * 6)
+        self.assertNotRegex(self.made, "<rect[^>]*dasharray")
+
     def test_its_numbers_are_those_of_the_run(self):
         """Of query 177: its m, l and corrections as chapter 05 shows them, and m is the largest of its own scores."""
         query, lines = 177, re.findall(r">([^<>]*)</text>", self.made)

@@ -14,7 +14,8 @@ BUILD = Path(os.environ["WORKBOOK_BUILD"])
 
 
 def recorded(chapter: str, *flags) -> dict:
-    done = subprocess.run([BUILD / chapter / f"{chapter}_traced", "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+    folder = BUILD / chapter if chapter[0].isdigit() else BUILD / "common" / "course" / chapter
+    done = subprocess.run([folder / f"{chapter}_traced", "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
                           env={**os.environ, "SIMT_THREADS": "1"})  # one multiprocessor
     return json.loads(done.stdout)
 
@@ -69,6 +70,21 @@ class Tiles(unittest.TestCase):
             self.assertEqual([step.get("name") for step in block["steps"]], [None, *tile, *tile, 3])
             for step in block["steps"]:
                 self.assertEqual({"P": 1, "O": 2}.get(next(iter(step.get("watched", {})), ""), step.get("name")), step.get("name"))
+
+    def test_every_kernel_names_its_steps(self):
+        """Also those that prepare, convert, turn or copy, in folders of a chapter, and of exercises."""
+        for chapter, rung, flags in [("07_backward", "materialised", "--direction=backward"), ("07_backward", "recompute", "--direction=backward"),
+                                     ("07_backward", "atomic", "--direction=backward"), ("09_rope_fused", "separate", "--direction=backward"),
+                                     ("09_rope_fused", "overlapped", ""), ("10_hopper", "bulk", "--direction=backward"),
+                                     ("10_hopper", "prompt", ""), ("10_hopper", "prompt", "--direction=backward --head-dim=192"),
+                                     ("08_causal_earlystop", "ordered", "--direction=backward --head-dim=192"),
+                                     *((name, name, "") for name in ("lanes", "quads", "rows", "split"))]:
+            (rung_,) = recorded(chapter, f"--rung={rung}", "--heads=1", "--seq-q=16", *flags.split())["rungs"]
+            for launch in rung_["launches"]:
+                with self.subTest(chapter, rung=rung, flags=flags, kernel=launch["kernel"]):
+                    walk.add_sources(launch)
+                    self.assertNotEqual(launch["names"], [])
+                    self.assertEqual([name["name"] for name in launch["names"] if not name["source"]], [])
 
     def test_one_block_for_64_rows(self):
         self.assertEqual((self.launch["grid"], self.launch["block"]), ([2, 1, 1], [128, 1, 1]))

@@ -20,7 +20,7 @@ import re
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import (
@@ -114,6 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     say(bold("Summary"))
     for what, result in results.items():
         say(f"  {what}: {(bad if result.failed else good)(result.line())}")
+        for why, names in result.not_run.items():
+            say(f"    {', '.join(names)} NOT run: {why}")
     for preset in todo.compile_only:
         compiler = f"nvcc {packages.dotted(nvcc.version)}" if nvcc else "nvcc"
         where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
@@ -167,6 +169,7 @@ class Result:
     status: int  # of ctest
     waiting: int = 0  # tests that failed because of open exercises
     open: tuple[str, ...] = ()  # these exercises
+    not_run: dict[str, list[str]] = field(default_factory=dict)  # {why: the tests that were skipped}
 
     @property
     def failed(self) -> bool:
@@ -223,8 +226,11 @@ def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, wai
     tests, failures = int(suite.get("tests", 0)), int(suite.get("failures", 0))
     skipped = int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
     waiting, open_ = 0, []
+    not_run: dict[str, list[str]] = {}
     for case in suite.iter("testcase"):
         name, output = case.get("name", ""), case.findtext("system-out") or ""
+        if case.find("skipped") is not None:
+            not_run.setdefault(why_not(output), []).append(name)
         if case.find("failure") is not None and waits.behind(name):
             ids = waits.explain(name, output)
             waiting += bool(ids)
@@ -234,7 +240,13 @@ def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, wai
     failures -= waiting
     only_waiting = status == _TESTS_FAILED and waiting and not failures
     return Result(preset, log_path, tests, failures, skipped, seconds, 0 if only_waiting else status, waiting,
-                  tuple(dict.fromkeys(open_)))
+                  tuple(dict.fromkeys(open_)), not_run)
+
+
+def why_not(output: str) -> str:
+    """What a test that is skipped says of it."""
+    said = re.search(r"(?:NOT RUN: |SKIPPED, )(.+?)[\"']?$", output, re.MULTILINE)
+    return said[1] if said else "the log says why"
 
 
 class _Listener:

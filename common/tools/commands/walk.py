@@ -5,9 +5,10 @@ it calls its steps, and the numbers that the kernels show. The page opens where 
 as a whole, and is one file that needs no network. STEP is a chapter, whose last rung is
 meant, or a rung of one: 05, 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop.
 05/example has tiles of 4 x 4, and a problem of its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for
-another one. Of a kernel with a thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2,
-two share them. With --out FILE.svg it is a picture that moves instead, of one query of a kernel of chapter 05, with
-B=1 H=1 N=256 unless you ask for others.
+another one. So has 11: 1 query, 1000 keys and 8 multiprocessors, among which the keys are divided. Of a kernel with a
+thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2, two share them. With --out
+FILE.svg it is a picture that moves instead, of one query of a kernel of chapter 05, with B=1 H=1 N=256 unless you ask
+for others.
 """
 
 import argparse
@@ -27,6 +28,8 @@ LENGTH = 192  # three tiles of 64: with two, a block of 128 rows has none that i
 PICTURED = {"batch": 1, "heads": 1, "seq_q": [256]}  # four tiles of 64, of which the mask hides six in sixteen
 SHORT = 128  # for what is too much for a page with 192: two backwards, and one whose kernels both show P and dS
 EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
+SPLIT = "11_split_kv"
+FEW_QUERIES = {"seq_q": [1], "seq_k": 1000, "heads": 2}  # without these its keys are not divided
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "causal")
 EXAMPLE_HEAD_DIM = 4
 EXAMPLE_BLOCK = 11
@@ -72,12 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
     problem_flags.said(arguments)  # refuses what is wrong in itself, before anything is built
     problem_flags.require_takers([chapter for chapter, _ in asked_for], arguments)
 
-    os.environ.setdefault("SIMT_THREADS", "1")  # the engine has as many multiprocessors
+    is_split = _divides_keys([chapter for chapter, _ in asked_for], arguments)
+    os.environ.setdefault("SIMT_THREADS", "8" if is_split else "1")  # the engine has as many multiprocessors
     directory = build.ensure_built("cpu", sorted({chapters.Chapter(NAIVE).traced,
                                                   *(chapter.traced for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
     path = LearnersPath()
-    small = EXAMPLE if any(step.is_example for step in steps) else _small(direction, len(steps))
+    small = EXAMPLE if any(step.is_example for step in steps) else FEW_QUERIES if is_split else _small(direction,
+                                                                                                       len(steps))
     if _is_picture(arguments):
         small = small if small is EXAMPLE else PICTURED
         if len(steps) > 1 or direction != "forward" or arguments.no_numbers:
@@ -142,6 +147,11 @@ def _page(arguments: argparse.Namespace, known: list[chapters.Chapter], steps: l
                                       EXAMPLE_NOTE if published else "",
                                       EXAMPLE_BLOCK if published and step.is_example else None))
     return walk.page(walks), wrong
+
+
+def _divides_keys(asked_for: list[chapters.Chapter], arguments: argparse.Namespace) -> bool:
+    """Whether the problem is to be one whose keys chapter 11 divides: alone, and where no other length is asked for."""
+    return [chapter.name for chapter in asked_for] == [SPLIT] and not (arguments.seq_q or arguments.seq_k)
 
 
 def _is_picture(arguments: argparse.Namespace) -> bool:

@@ -34,7 +34,7 @@ hide-toc: true
 ---
 # No such page
 
-There is no page at this address. It may have another name now: look for it in the search at the left, or begin at the
+There is no page at this address. It may have another name now: search for it, or begin at the
 [front page](index.md).
 """
 DOORS = ("Learn", "Teach", "Use")  # its sections that the front page leads to

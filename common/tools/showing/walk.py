@@ -5,9 +5,11 @@ import base64
 import json
 import re
 import struct
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from tools.record import Problem, read_label
 from tools.showing.walk_opening import opening
 
 PARTS = Path(__file__).parent / "walk_page"
+ICON = ROOT / "common" / "book" / "site" / "static" / "favicon.svg"
 SCRIPTS = ("words", "drawing", "side", "story", "clock", "blocks", "scores", "matrices", "places", "parties", "bytes",
            "values", "owners", "now", "launch", "page")
 LARGEST_PAGE = 2_000_000  # bytes
@@ -255,8 +258,9 @@ def add_sources(launch: JsonObject, root: Path = ROOT) -> None:
 def _source(name: str, line: str, root: Path) -> tuple[str, list[str]]:
     """(line, the lines behind it). Of a function that the kernel calls, the engine knows the line of the call."""
     path, _, number = line.rpartition(":")
-    headers = sorted(root.glob("common/device/*.h"))
-    for file, at in [(root / path, int(number or 0) - 1), *((header, None) for header in headers)]:
+    files = _files(path, root)
+    headers = [header for folder in ("common/device", "*/wide") for header in sorted(root.glob(f"{folder}/*.h"))]
+    for file, at in [*((file, int(number or 0) - 1) for file in files), *((header, None) for header in headers)]:
         try:
             lines = file.read_text().splitlines()
         except OSError:  # a kernel from elsewhere
@@ -267,16 +271,24 @@ def _source(name: str, line: str, root: Path) -> tuple[str, list[str]]:
     return line, []
 
 
+def _files(path: str, root: Path) -> list[Path]:
+    """Which may be meant: the engine names a file by its folder and its name, and wide/ and lanes/ are in folders."""
+    return [root / path, *sorted(file for folder in ("*", "common/*") for file in root.glob(f"{folder}/{path}"))]
+
+
 def _behind(lines: list[str]) -> list[str]:
     found: list[str] = []
     for text in lines:
-        is_code = text.strip() and not text.startswith("#")
+        is_code = text.strip() not in ("", "else") and not text.startswith("#")
         outside = found and is_code and _indent(text) < _indent(found[0])  # what stands around the step goes on
-        if MARKER.match(text) or outside or len(found) == MOST_LINES:
+        is_marker = MARKER.match(text)
+        if is_marker and not found:  # the same step of other warps: `else`, and their name of it
+            continue
+        if is_marker or outside or len(found) == MOST_LINES:
             break
         if not SHOWS.match(text) and (found or is_code):
             found.append(text)
-    while found and (not found[-1].strip() or re.match(r" *for \(.*\)$", found[-1])):  # of what it shows
+    while found and (not found[-1].strip() or re.match(r" *(for|if) \(.*\)$", found[-1])):  # of what it shows
         found.pop()
     return [text if text.startswith("#") else text[_indent(found[0]):] for text in found]
 
@@ -288,12 +300,15 @@ def _indent(text: str) -> int:
 def _made(line: str, root: Path) -> str:
     """`mbarrier_init(&smem.k_full[i], 1);` makes a k_full."""
     path, _, number = line.rpartition(":")
-    try:
-        text = (root / path).read_text().splitlines()[int(number) - 1]
-    except (OSError, ValueError, IndexError):  # a kernel from elsewhere, or changed since it was built
-        text = ""
-    found = re.search(r"mbarrier_init\(&?(?:\w+(?:\.|->))*(\w+)", text)
-    return found[1] if found else "mbarrier"
+    for file in _files(path, root):
+        try:
+            text = file.read_text().splitlines()[int(number) - 1]
+        except (OSError, ValueError, IndexError):  # a kernel from elsewhere, or changed since it was built
+            continue
+        found = re.search(r"mbarrier_init\(&?(?:\w+(?:\.|->))*(\w+)", text)
+        if found:
+            return found[1]
+    return "mbarrier"
 
 
 def _numbered(names: list[str]) -> list[str]:
@@ -371,8 +386,11 @@ def page(walks: list[JsonObject]) -> str:
     title = " and ".join(f"{walk['step']}, {walk['direction']}" for walk in walks)
     data = json.dumps({"walks": walks}, separators=(",", ":")).replace("<", "\\u003c")
     html = (PARTS / "page.html").read_text()
-    for name, text in [("TITLE", title), ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()),
-                       ("WALKS", data)]:
+    said = next((walk["opening"]["watch"] for walk in walks if walk["opening"].get("watch")), "")
+    said = textwrap.shorten(f"A run of {title}, replayed step by step with its numbers. {said}", 200, placeholder=" …")
+    for name, text in [("TITLE", title), ("HEADING", re.sub("([/_])", r"\1<wbr>", title)),
+                       ("DESCRIPTION", escape(said)), ("ICON", base64.b64encode(ICON.read_bytes()).decode()),
+                       ("STYLE", (PARTS / "page.css").read_text()), ("SCRIPT", script()), ("WALKS", data)]:
         html = html.replace(f"{{{{{name}}}}}", text)
     if len(html.encode()) > LARGEST_PAGE:
         raise TooLarge(f"the page would have {len(html.encode()):,} bytes, more than {LARGEST_PAGE:,}: take a shorter "

@@ -231,8 +231,18 @@ def _of_gradients(problem: Problem, launches: list[JsonObject], launch: int, onl
             if "dQ" in shown and any("dK" in before.get("watched", {}) for before in block["steps"][:at + 1]):
                 first, last = keys[0]
                 rows = [row % problem.seq_q for row, *_ in shown["dQ"]]
-                return Opening(launch, number, at, None,
+                return Opening(launch, number, at, _largest_gradient(block["steps"][:at + 1]),
                                f"Block {number} owns keys {first} to {last}: their dK and dV stay with it, and "
                                "grow with every tile of queries. dQ does not stay: every block of keys has a part of "
                                f"it, and here this one adds its part for queries {min(rows)} to {max(rows)}.")
     return None
+
+
+def _largest_gradient(steps: list[JsonObject]) -> "str | None":
+    """The key of which most is to be seen: the one with the largest number in what these steps have summed up of dV."""
+    sums: dict[int, float] = {}
+    for step in steps:
+        for row, _, values in step.get("watched", {}).get("dV", []):
+            sums[row] = max([sums.get(row, 0.0), *(abs(float(value)) for value in values)])
+    key = max(sums, key=sums.__getitem__, default=None)
+    return f"k{key}" if key is not None else None

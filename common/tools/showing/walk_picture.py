@@ -108,6 +108,7 @@ LEFT, TOP, SIZE = 14.0, 92.0, 168.0  # of the matrix
 PANEL, WIDE = 204.0, 182.0  # where what belongs to the query begins
 FLOOR, HIGH = 160.0, 68.0  # of its scores and weights
 MIDDLE, HALF = 221.0, 39.0  # of O
+DOTS, DOT = 6.0, 1.4  # from one to the next in a tile that is hidden, and how large
 
 
 class _Scene:
@@ -121,7 +122,7 @@ class _Scene:
                          f"Query {self.query} of {problem.seq_q}, whose keys come in {len(row.tiles)} tiles. m is "
                          f"{', then '.join(_n(tile.m) for tile in row.seen)}; whenever it rises, l and O are "
                          f"corrected, here by {' and '.join(words) or 'nothing'}. l is {_n(row.tiles[-1].l)} at the "
-                         "end. Tiles that the mask hides have a dashed frame.", seconds, self.still)
+                         "end. Tiles that the mask hides are dotted.", seconds, self.still)
         scores = [score for tile in row.seen for score in tile.scores.values() if score > -math.inf]
         self.lowest, self.highest = min(0.0, *scores), max(0.0, *scores)
         self.largest = max(abs(value) for tile in row.tiles for value in tile.o) or 1.0
@@ -166,17 +167,15 @@ class _Scene:
         film.area((LEFT - 11, y - 5), (LEFT - 2, y), (LEFT - 11, y + 5), color="orange", pale=False)
 
     def _frame(self, tile: JsonObject) -> None:
-        """Dashed from when the row comes to these keys, if the mask hides it."""
+        """Dotted from when the row comes to these keys, if the mask hides it."""
         x, y, width, height = self._place(tile["keys"], tile["queries"])
-        inside = (x + 0.75, y + 0.75, width - 1.5, height - 1.5)
+        self.film.box(x + 0.75, y + 0.75, width - 1.5, height - 1.5)
         if tile["kind"] != "masked":
-            self.film.box(*inside)
             return
-        begin = self.begins[self._tile_of(tile["keys"][0])]
-        with self.film.shown(0, begin):
-            self.film.box(*inside)
-        with self.film.shown(begin, self.film.seconds):
-            self.film.box(*inside, "none", dashed=True, edge="note")
+        across, down = (int(length / DOTS) for length in (width, height))
+        with self.film.shown(self.begins[self._tile_of(tile["keys"][0])], self.film.seconds):
+            self.film.boxes([(x + (column + 0.5) * width / across - DOT / 2, y + (row + 0.5) * height / down - DOT / 2,
+                              DOT, DOT) for row in range(down) for column in range(across)], "grey")
 
     def _scores_of_all(self, tiles: list[JsonObject]) -> None:
         patches = list(self._patches(tiles))

@@ -43,10 +43,11 @@ function partsOfDq(side, plan) {
   return [...found.values()].sort((a, b) => a.head - b.head || a.queries[0] - b.queries[0]);
 }
 
-function drawLaunch(side, time, scale) {
+// One scale of time for all sides: `most` steps are as wide as the picture.
+function drawLaunch(side, time, most) {
   const plan = planOf(side), times = timesOf(side, plan);
   drawLaunchMatrices(side, time, times);
-  drawProcessors(side, time, plan, scale);
+  drawProcessors(side, time, plan, most);
   const parts = side.walk.direction === "backward" ? partsOfDq(side, plan) : [];
   side.part("dq-section").hidden = !parts.length;
   side.part("dq").replaceChildren();
@@ -80,8 +81,8 @@ function planWords(side, plan) {
   const skipped = side.blocks().reduce((sum, block) => sum + block.skipped.length, 0);
   const owns = side.walk.direction === "backward" && side.blocks().every(({ tiles }) => new Set(tiles.map(({ keys }) => keys[0])).size === 1);
   return `${owns ? "A block owns the keys of its column: their dK and dV stay with it, and its part of dQ goes to everybody’s sum. " : ""}` +
-    `${several(plan.length, "block")} on ${several(processors, "multiprocessor")} take ${several(end, "step")}; the multiprocessors are busy ${Math.round(100 * busy)}% of that time.` +
-    (wait ? "" : ` All blocks start at once${falls ? "; if there were fewer multiprocessors, the longest blocks would start first" : ""}.`) +
+    `${several(plan.length, "block")} on ${several(processors, "multiprocessor")} ${plan.length === 1 ? "takes" : "take"} ${several(end, "step")}; ${processors === 1 ? "it is" : "the multiprocessors are"} busy ${Math.round(100 * busy)}% of that time.` +
+    (wait || plan.length === 1 ? "" : ` All blocks start at once${falls ? "; if there were fewer multiprocessors, the longest blocks would start first" : ""}.`) +
     (falls && wait ? " The longest blocks start first, so that short ones fill the end." : "") +
     (without ? ` ${capital(several(without, "multiprocessor"))} ${without === 1 ? "gets" : "get"} no block.` : "") +
     (tail ? ` For the last ${several(tail, "step")} one multiprocessor or more${without ? " of the others" : ""} has nothing left: that is the tail.` : "") +
@@ -122,13 +123,14 @@ function drawLaunchMatrices(side, time, times) {
   place.hidden = !heads.length;
 }
 
-function drawProcessors(side, time, plan, scale) {
+function drawProcessors(side, time, plan, most) {
   const place = side.part("schedule"), focused = document.activeElement?.closest?.("[data-bar]")?.dataset.bar;
   const hadFocus = focused !== undefined && place.contains(document.activeElement);
   place.replaceChildren();
   const processors = Number(side.part("processors").value), high = 30, left = 30, end = endOf(plan);
+  const wide = Math.max(place.clientWidth, 240), scale = (wide - left) / most;
   const x = (at) => left + at * scale;
-  const picture = svg(place, "svg", { class: "gantt", viewBox: `0 0 ${left + 600} ${processors * high + 18}`, role: "group", "aria-label": "Blocks on multiprocessors" });
+  const picture = svg(place, "svg", { class: "gantt", viewBox: `0 0 ${wide} ${processors * high + 18}`, role: "group", "aria-label": "Blocks on multiprocessors" });
   for (let on = 0; on < processors; on++) {
     svg(picture, "text", { x: 0, y: on * high + 20 }, `SM ${on}`);
     const free = Math.max(0, ...plan.filter((each) => each.on === on).map(({ from, length }) => from + length));
@@ -155,7 +157,7 @@ function drawProcessors(side, time, plan, scale) {
     });
   });
   svg(picture, "line", { class: "time", x1: x(time), x2: x(time), y1: 0, y2: processors * high + 4 });
-  svg(picture, "text", { class: "owner", x: Math.min(x(time), left + 580), y: processors * high + 16 }, String(time));
+  svg(picture, "text", { class: "owner", x: Math.min(x(time), wide - 20), y: processors * high + 16 }, String(time));
   if (hadFocus) picture.querySelector(`[data-bar="${focused}"]`)?.focus();
   side.part("plan-words").textContent = planWords(side, plan);
 }

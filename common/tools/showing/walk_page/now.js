@@ -83,6 +83,8 @@ function meaningOf(side, i) {
   if (change) return changeWords(side, row, change, tile);
   if (row !== null && partsIn(step, row).length)
     return `${capital(queryWords(side, row))} had its keys in ${several(partsIn(step, row).length, "part")}. The O of each comes to the row’s O with the weight exp(LSE of the part − LSE of the row).`;
+  const merges = shownAnywhere(side, ["LSE of a part"]).length && !step.launch.blocks.some(({ tiles }) => tiles.length);
+  if (merges && step.written?.O) return "The O of the parts, each times its weight, have been added up: the sum leaves with the LSE of the row.";
   if (step.written?.O && !step.written.workspace) return `No key is left. O is divided by l, the sum of all weights, and leaves with LSE = ${shownAnywhere(side, ["m base 2"]).length ? "ln(2) (m + log₂ l)" : "m + log l"}.`;
   if (step.watched?.O && tile) return `The weights P of ${keys} times the rows of V are added to O: a row of it is the weighted sum of V over all keys so far.`;
   const brought = brings(step);

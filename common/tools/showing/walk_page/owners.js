@@ -36,7 +36,7 @@ function drawOwners(side) {
     ` For each column of Q and K it loads ${several(queries.length, "number")} of Q and ${keys.length} of K into registers, and makes ` +
     `${queries.length} × ${keys.length} = ${cells.length} multiply-adds of these ${queries.length + keys.length}.`;
   side.part("owners-words").textContent = `Thread ${side.thread} of ${launch.block.reduce((a, b) => a * b)} makes ${several(cells.length, "score")} of the tile of ` +
-    `${high} queries and ${wide} keys${cells.length > 1 ? ", and keeps them in its registers" : ""}.${need}` +
+    `${high} ${high === 1 ? "query" : "queries"} and ${several(wide, "key")}${cells.length > 1 ? ", and keeps them in its registers" : ""}.${need}` +
     (chunk ? ` Shared memory holds a chunk of Q and K at a time: ${chunk}, then the next; the ${several(cells.length, "sum")} stay${cells.length > 1 ? "" : "s"} in registers.` : "");
   picture.setAttribute("aria-label", side.part("owners-words").textContent);
 }

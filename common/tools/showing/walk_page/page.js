@@ -41,8 +41,8 @@ function go(tick) {
   $("last").disabled = $("forward").disabled = clock.atEnd();
   document.body.classList.toggle("at-opening", !clock.ofLaunch && sides.every(isAtOpening));
   if (!clock.ofLaunch) return sides.forEach(drawSide);
-  const most = Math.max(...sides.map((side) => endOf(planOf(side)))); // one scale of time
-  for (const side of sides) drawLaunch(side, Math.min(clock.ticks[clock.at], endOf(planOf(side))), 600 / most);
+  const most = Math.max(...sides.map((side) => endOf(planOf(side))));
+  for (const side of sides) drawLaunch(side, Math.min(clock.ticks[clock.at], endOf(planOf(side))), most);
 }
 
 // One block, or the launch as a whole.
@@ -196,6 +196,7 @@ $("speed").addEventListener("change", () => timer && (pause(), play()));
 document.addEventListener("keydown", onKey);
 $("view-block").addEventListener("click", () => show(false));
 $("view-launch").addEventListener("click", () => show(true));
+addEventListener("resize", () => clock.ofLaunch && go(clock.at));
 sides.forEach(make);
 shareOpening(sides);
 openAll();

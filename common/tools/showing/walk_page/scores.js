@@ -5,7 +5,7 @@ function drawScores(side, chooseTile) {
   const now = side.tileNow();
   const { tiles, skipped } = side.block();
   const head = tiles[Math.max(now, 0)]?.head ?? 0;
-  const left = 34, top = 20, most = 460, least = 90; // the least: as long as the words beside it
+  const left = 46, top = 32, most = 460, least = 180; // the least: as long as the words beside it
   const [width, height] = [problem.seq_k, problem.seq_q].map((n) => Math.max(most * n / Math.max(problem.seq_q, problem.seq_k), least));
   const across = width / problem.seq_k, down = height / problem.seq_q;
   const picture = side.part("scores");
@@ -17,8 +17,8 @@ function drawScores(side, chooseTile) {
                                   width: Math.max((tile.keys[1] - tile.keys[0] + 1) * across - 2 * inset, 1),
                                   height: Math.max((tile.queries[1] - tile.queries[0] + 1) * down - 2 * inset, 1) });
   svg(picture, "rect", { class: "frame", x: left, y: top, width, height });
-  svg(picture, "text", { x: left, y: 13 }, `keys 0 to ${problem.seq_k - 1} →`);
-  svg(picture, "text", { transform: `translate(13 ${top}) rotate(90)` }, `queries 0 to ${problem.seq_q - 1} →`);
+  svg(picture, "text", { x: left, y: 22 }, `keys 0 to ${problem.seq_k - 1} →`);
+  svg(picture, "text", { transform: `translate(18 ${top}) rotate(90)` }, `queries 0 to ${problem.seq_q - 1} →`);
   const patterns = { partly: "stripes", masked: "crosses", skipped: "dots" };
   const fill = (parent, tile, kind) => {
     svg(parent, "rect", { class: kind, ...box(tile, 1) });
