@@ -125,6 +125,28 @@ class CompilerReads(unittest.TestCase):
         self.assertEqual([path for path in self.root.glob("etc/*") if path.name not in ("alternatives", "ld.so.cache")], [])
 
 
+@unittest.skipUnless(shutil.which("nvcc"), "NOT RUN: needs nvcc")
+class CompilesForAGpu(unittest.TestCase):
+    def test_all_that_nvcc_starts_is_there(self):
+        with tempfile.TemporaryDirectory() as directory:
+            place = Path(directory)
+            place.chmod(0o755)
+            (root := place / "root").mkdir()
+            source, made = root / "kernel.cu", root / MADE / "kernel.o"
+            (place / "kernel.cu").write_text("#include <cuda_fp16.h>\n__global__ void one(__half* p) { p[threadIdx.x] = 1; }\n")
+            filled = CompilerRoot(root)
+            filled.add_compiler("nvcc", [])
+            read = subprocess.run(["nvcc", "-M", place / "kernel.cu"], capture_output=True, text=True).stdout
+            filled.add_headers(word for word in read.split() if word.startswith("/") and not Path(word).is_relative_to(place))
+            (root / MADE).mkdir()
+            box = Sandbox()
+            box.own(root / MADE)
+            shutil.copy(place / "kernel.cu", source)
+            done = box.run_within(root, [shutil.which("nvcc"), "-c", "-o", made, source], Limits(60, file_bytes=1 << 28),
+                                  {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(root / MADE)})
+            self.assertEqual((done.status, made.exists()), (0, True), done.output)
+
+
 @unittest.skipIf(os.geteuid() != 0 or not shutil.which("setpriv"), "NOT RUN: needs root, to be somebody else")
 class AsAnOrdinaryUser(unittest.TestCase):
     def test_a_namespace_of_users(self):

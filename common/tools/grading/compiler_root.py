@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-_ALSO = ("true", "setpriv", "sh")  # to try whether it works; to become another user; nvcc starts its parts by a shell
+_ALSO = ("true", "setpriv", "/bin/sh")  # to try whether it works; to become another user; nvcc's parts are started by it
 _PARTS = ("cc1plus", "as", "ld", "collect2")
 
 
@@ -71,10 +71,12 @@ class CompilerRoot:
             self.add_program(_told([compiler, f"-print-prog-name={part}"]).strip())
         home = Path(shutil.which(compiler) or compiler).resolve().parent.parent
         if (home / "nvvm").is_dir():  # nvcc's
-            for folder in ("bin", "nvvm"):
+            for folder in ("bin", "nvvm", "include/crt"):
                 self.add(home / folder)
-            for program in (home / "bin").iterdir():
-                self.add_program(str(program))
+            for program in [*(home / "bin").iterdir(), *(home / "nvvm/bin").iterdir()]:
+                if program.is_file():
+                    self.add_program(str(program))
+            self.add_headers(map(str, (home / "include").glob("*.h*")))  # files that it writes include them
             for host in _host_compilers(compiler):
                 self.add_compiler(host, flags)
             return
