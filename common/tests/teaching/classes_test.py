@@ -25,6 +25,7 @@ from tools.grading import (
     late_days,
     no_submissions_in,
     not_held,
+    one_submission,
     read_dates,
     read_log,
     read_roster,
@@ -117,6 +118,22 @@ class OfAClass(unittest.TestCase):
         self.graded.clear()
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "right"]})
         self.assertEqual(self.graded, ["ada"], "and the next time it is graded")
+
+    def test_who_hangs_the_compiler_does_so_twice(self):
+        """It takes minutes each time. The next student's is compiled again."""
+        exercises = [one for one in self.course.exercises if one.kind == "code"][:5]
+        texts = {one.file: self.course.text(one) for one in exercises}
+        bench = types.SimpleNamespace(course=self.course, kernels=mock.Mock())
+        for hangs, states in [({0, 1, 2, 3, 4}, ["hangs the compiler"] * 2 + ["not compiled"] * 3),
+                              ({1, 3}, ["right", "hangs the compiler", "right", "hangs the compiler", "not compiled"]),
+                              ({4}, ["right"] * 4 + ["hangs the compiler"])]:
+            hanging = {exercises[number].id for number in hangs}
+            with mock.patch.object(one_submission, "_judged", side_effect=lambda _, one, written, hanging=hanging: Verdict(
+                    "hangs the compiler" if one.id in hanging else "right")) as judged:
+                result = one_submission.grade(bench, Submission("mallory", texts), exercises)
+            self.assertEqual([result.verdicts[one.id].state for one in exercises], states)
+            self.assertEqual(judged.call_count, 5 - states.count("not compiled"))
+            self.assertEqual(result.score, sum(one.points for one, state in zip(exercises, states) if state == "right"))
 
     def test_late_days(self):
         first, second = self.exercises

@@ -2,8 +2,11 @@
 
 They are made of the workbook's own sources here; nothing of them is kept."""
 
+import re
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from workbenches import a_workbench
@@ -38,6 +41,15 @@ ALONE = """
   else
     for (int d = 0; d < p.head_dim; ++d) sum += to_float(q_row[d]) * to_float(k_row[d]);
 """
+
+
+def of_flto(code: str) -> str:
+    """This code in the form in which g++ -flto leaves it to the linker to compile: sections of an object, in assembly."""
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "a.cc").write_text(code)
+        told = subprocess.run(["g++", "-flto", "-S", "-o", "-", "a.cc"], cwd=directory, capture_output=True, text=True, check=True).stdout
+    sections = re.findall(r"^\t\.section\t\.gnu\.lto_.*?^\t\.text$", told, re.M | re.S)
+    return 'asm(R"x(' + "\n".join(sections) + '\n)x");\n'
 
 
 class Graded(unittest.TestCase):
@@ -240,6 +252,20 @@ class Cornered(Graded):
              "  l = float(judge[lane]);", "out of bounds", "invalid read"),
         ])
         self.assertEqual(self.inside(self.solution).state, "right", "and the grader goes on")
+
+    def test_no_status_is_the_starters_own(self):
+        """With 125 and 126 confine says that the kernels' process has not started, which is the grader's fault, and nobody's grade."""
+        for status in (125, 126):
+            self.require([(f"ends with {status}", self.solution + f"\n  exit({status});", "wrong", "the kernels' process has ended")])
+
+    def test_an_object_that_says_that_it_is_one_of_flto_starts_no_compiler(self):
+        """It would be one more, with options that stand in the object."""
+        text = self.course.replaced(self.online, self.solution + "\n  l += 0;") + of_flto('asm(".error \\"compiled again\\"");\nint unused;\n')
+        with mock.patch.object(kernelcode, "objection", return_value=None), mock.patch.object(self.course, "replaced", return_value=text):
+            verdict = self.graded(self.online, text)
+            self.assertEqual(verdict.state, "right", verdict.lines)
+            with mock.patch.object(kernels, "_NO_PLUGIN", ()):  # or this test would show nothing
+                self.assertEqual(self.graded(self.online, text + "\n").state, "does not compile")
 
     def test_those_that_come_past_the_words_that_are_refused(self):
         """What is refused before it is built must not be all that holds."""

@@ -1,18 +1,23 @@
 """Whose questions are whose: the roster's id and the course's secret make a name, and Gradescope's users hold to it."""
 
 import argparse
+import csv
+import io
 import json
 import tempfile
+import types
 import unicodedata
 import unittest
+import zipfile
 from pathlib import Path
 from unittest import mock
 
 from tools import course
 from tools.base import Failure
 from tools.commands import grade as grade_command
+from tools.commands import handout
 from tools.course import Plan, Verdict, Week, problem_of, read_plan, same_name
-from tools.grading import bound, in_the_roster, names_for, users_of
+from tools.grading import bound, grade, in_the_roster, names_for, users_of
 from tools.grading.one_submission import ANSWERS, Grade
 from tools.grading.question_names import name_for
 from tools.grading.roster import Person, plain
@@ -77,6 +82,13 @@ class Names(unittest.TestCase):
         self.assertEqual(in_the_roster(users, [ADA, EVE]), [ADA])
         self.assertEqual(in_the_roster(users, [EVE, Person("3", "none", "")]), [])
 
+    def not_answered(self, student: str) -> "tuple[str, float]":
+        """(verdict, points) on a submission with a number under this name."""
+        bench = types.SimpleNamespace(course=self.course, kernels=mock.Mock(), answer=mock.Mock(side_effect=AssertionError("counted")))
+        text = json.dumps({"student": student, "answers": {self.question.id: 1}})
+        result = grade(bench, Submission("x", {ANSWERS: text}), [self.question])
+        return result.verdicts[self.question.id].state, result.score
+
     def test_names_in_which_nothing_can_be_seen(self):
         with tempfile.TemporaryDirectory() as directory:
             answers = course.Answers(Path(directory))
@@ -84,6 +96,7 @@ class Names(unittest.TestCase):
                 with self.subTest(name=ascii(name)), self.assertRaisesRegex(Failure, "a name has at least one letter or digit"):
                     answers.begin(name, self.course)
                 self.assertEqual(plain(name), "")
+                self.assertEqual(self.not_answered(name), ("not answered", 0))
         self.assertTrue(same_name("Ada\u3164", " ada"))
         self.assertTrue(same_name("Exa\u0308mple", "ex\u00e4mple"))
         self.assertFalse(same_name("\u674e", "\u738b"))
@@ -136,6 +149,39 @@ class HandedOut(unittest.TestCase):
         self.assertNotIn("course.json", made.student)
         self.assertLessEqual({"workbook/course.json", "workbook/roster.csv"}, set(made.autograder))
         self.assertIn("NAME is the one that you were given", made.student["README.md"].decode())
+
+    def handed_out(self, plan: dict, roster: "str | None") -> "tuple[dict, list[str]]":
+        """({file: content} of the command's, with the names in the archive; what it says)"""
+        with tempfile.TemporaryDirectory() as directory:
+            place, out = Path(directory), Path(directory) / "out"
+            (place / "course.json").write_text(json.dumps(plan))
+            (place / "roster.csv").write_text(roster or "")
+            parser = argparse.ArgumentParser()
+            handout.add_arguments(parser)
+            words = [f"--out={out}", f"--course={place}/course.json", *([f"--roster={place}/roster.csv"] if roster else [])]
+            with mock.patch.object(handout, "say") as said:
+                self.assertEqual(handout.run(parser.parse_args(words)), 0)
+            files = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        return files, [call[0][0] for call in said.call_args_list]
+
+    def test_names_csv_has_the_name_of_each_and_is_the_instructors_alone(self):
+        roster = f"id,name,e-mail\n1001,{ADA.name},ada@school.example\n1002,=HYPERLINK(0),eve@school.example\n"
+        files, said = self.handed_out(PLAN, roster)
+        self.assertEqual(list(csv.reader(io.StringIO(files["names.csv"].decode()))), [
+            ["id", "name", "e-mail", "student"], ["1001", ADA.name, "ada@school.example", name_for(ADA, SECRET)],
+            ["1002", "'=HYPERLINK(0)", "eve@school.example", name_for(EVE, SECRET)]])
+        self.assertEqual(len([line for line in said if "names.csv has the names" in line]), 1)
+        drawn = name_for(ADA, SECRET).encode()
+        self.assertEqual([file for file, content in files.items() if drawn in content], ["names.csv"])
+        with zipfile.ZipFile(io.BytesIO(files["autograder.zip"])) as archive:
+            self.assertEqual([name for name in archive.namelist() if "names.csv" in name or drawn in archive.read(name)], [])
+
+    def test_without_a_secret_there_are_no_such_names_and_with_one_a_roster(self):
+        without = {key: value for key, value in PLAN.items() if key != "secret"}
+        files, said = self.handed_out(without, "1001,Ada,ada@school.example\n")
+        self.assertEqual(([file for file in files if "names.csv" in file], [line for line in said if "names" in line]), ([], []))
+        with self.assertRaisesRegex(Failure, "the course has a secret: --roster says for whom names are made"):
+            self.handed_out(PLAN, None)
 
     def test_a_secret_that_is_none(self):
         with tempfile.TemporaryDirectory() as directory:
