@@ -5,6 +5,7 @@ import time
 import unittest
 
 from tools import course
+from tools.course.initializers import first_initializer
 from tools.course.kernelcode import objection, refusal
 
 REFUSED = [
@@ -59,6 +60,20 @@ ALLOWED = ["", "for (int j = lane, n = 3; j < n; j += 32) l += s_row[j];", "floa
           "float a[2]; l = a[0] * (a[1]);", "while (l > (m)) (void)(l);", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
 
 
+# Outside of functions: what runs before the program does, and what does not.
+EARLY = ["const int started = early();", "int started = early();", "__device__ int started = early();", "int started(early(2));", "int started{early()};",
+         "const int started = [] { return 1; }();", "struct Early { int x = early(); } started;", "struct E { int x = early(); }; E e = {};",
+         "struct E { inline static int x = early(); };", "template <class T> const int started = early();",
+         "int a = 1, b = early();", "const int started =\n    early();", "struct E { E(int) {} }; E e(1);", "const float x = sqrt(2.0f);",
+         "int started = // early\n early();", "namespace { int started = early(); }", "const int x = started;"]
+NOT_EARLY = ["constexpr int rows = 4 * Bc;", "constexpr int rows = early();", "const int rows = 64;", "__device__ float zero = 0;", "__device__ int kept;",
+             "__device__ float twice(float x) { return 2 * x; }", "template <class T = float>\n__device__ T twice(T x) { const T y = early(); return y; }",
+             "struct Pair { float a = 1, b; };", "using Row = float*;", "enum { rows = 4 };", "static_assert(rows(4) == 4);", "float twice(float x);",
+             "void later();", "int later(const Problem& p, int n);", "struct E { int get() const { return 1; } };",
+             "template <class T, int n>\nstruct Rows { T at[n]; __device__ T first() { T x = early(); return x; } };", "// const int x = early();",
+             "__global__ void k(float* a) {\n  const float x = early();\n  a[0] = x;\n}"]
+
+
 class KernelCode(unittest.TestCase):
     def setUp(self):
         self.course = course.load()
@@ -92,6 +107,24 @@ class KernelCode(unittest.TestCase):
             if one.kind == "debug":
                 with self.subTest(exercise=one.id):
                     self.assertIsNone(refusal(self.course, one, self.course.text(one)))
+
+    def test_nothing_outside_of_functions_runs_before_the_program(self):
+        barrier, reduction = self.course.select(["04.barrier", "05.reduction"])
+        text, solution = self.course.text(barrier), self.course.written(reduction)
+        for refused, codes in ((True, EARLY), (False, NOT_EARLY)):
+            for code in codes:
+                mended = text.replace("namespace fusion {\n", f"namespace fusion {{\n{code}\n", 1)
+                written = self.course.replaced(reduction, f"{solution}\n{code}")
+                for one, handed_in in ((barrier, mended), (reduction, written)):
+                    with self.subTest(code=code, exercise=one.id):
+                        found = refusal(self.course, one, handed_in)
+                        self.assertEqual(bool(found) and "a variable outside of functions" in found.line, refused, found)
+                        if refused:
+                            self.assertTrue(found.refused)
+                            at = int(found.line.partition(":")[2].partition(":")[0])
+                            self.assertIn(handed_in.splitlines()[at - 1], code.splitlines())
+        within = "  const int n = early();\n  int early = [] { return 1; }();"
+        self.assertNotIn("outside of functions", str(refusal(self.course, self.exercise, self.course.replaced(self.exercise, within))))
 
     def test_of_a_file_only_what_the_student_writes(self):
         text = self.course.student_files([self.exercise])[self.exercise.file]
@@ -127,10 +160,12 @@ class KernelCode(unittest.TestCase):
         """It is read by the grader itself, whom nobody stops."""
         (heads,) = self.course.select(["01.heads"])
         for code in ("/* " * 5000, "int " + ", ".join(f"a{number}" for number in range(2000)) + ";", "f(" * 8000, "> x " * 4000,
-                     "T<" * 5000 + ">" * 5000 + " x;", "{" * 16000, "a b;" * 4000):
+                     "T<" * 5000 + ">" * 5000 + " x;", "{" * 16000, "a b;" * 4000, "{}" * 8000,
+                     "template<>" * 1600, "'" * 16000, "x(){}" * 3000):
             with self.subTest(code=code[:20]):
                 begin = time.process_time()
                 self.objection(code)
+                first_initializer(code, {1})
                 self.assertLess(time.process_time() - begin, 1)
         begin = time.process_time()
         found = refusal(self.course, self.exercise, self.course.replaced(self.exercise, "/* " * 300_000))

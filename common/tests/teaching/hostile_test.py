@@ -260,12 +260,14 @@ class Cornered(Graded):
 
     def test_an_object_that_says_that_it_is_one_of_flto_starts_no_compiler(self):
         """It would be one more, with options that stand in the object."""
-        text = self.course.replaced(self.online, self.solution + "\n  l += 0;") + of_flto('asm(".error \\"compiled again\\"");\nint unused;\n')
-        with mock.patch.object(kernelcode, "objection", return_value=None), mock.patch.object(self.course, "replaced", return_value=text):
-            verdict = self.graded(self.online, text)
-            self.assertEqual(verdict.state, "right", verdict.lines)
-            with mock.patch.object(kernels, "_NO_PLUGIN", ()):  # or this test would show nothing
-                self.assertEqual(self.graded(self.online, text + "\n").state, "does not compile")
+        made_again = of_flto('asm(".error \\"compiled again\\"");\nint unused;\n')
+        # Without these words it is compiled again, or this test would show nothing.
+        for words, state in [(kernels._NO_PLUGIN, "right"), ((), "does not compile")]:
+            text = self.course.replaced(self.online, f"{self.solution}\n  l += {len(words)} * 0;") + made_again
+            with mock.patch.object(kernelcode, "objection", return_value=None), mock.patch.object(kernels, "_NO_PLUGIN", words), \
+                    mock.patch.object(self.course, "replaced", return_value=text):
+                verdict = self.graded(self.online, text)
+                self.assertEqual(verdict.state, state, verdict.lines)
 
     def test_those_that_come_past_the_words_that_are_refused(self):
         """What is refused before it is built must not be all that holds."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tools.course import markers
 from tools.course.exercises import Course, Exercise
+from tools.course.initializers import first_initializer
 
 KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum false
     float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long return short signed
@@ -82,7 +83,8 @@ def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
     before, written = "".join(lines[: region.first]), "".join(lines[region.first : region.last - 1])
     if len(written) > _MOST_CHARACTERS:
         return _too_much(exercise, len(written))
-    wrong = _hidden(written) or objection(written, _visible(course, exercise), exercise.may)
+    wrong = _hidden(written) or _early_of_a_region(course, exercise, written) or objection(
+        written, _visible(course, exercise), exercise.may)
     return Found(f"{exercise.file}:{before.count(chr(10)) + wrong.line}: {wrong.what}",
                  wrong.refused) if wrong else None
 
@@ -105,7 +107,8 @@ def _refusal_of_a_file(course: Course, exercise: Exercise, text: str) -> "Found 
         return Found(f"{exercise.file}: {changed} lines are not as they were handed out, and at most "
                      f"{_MOST_CHANGED_LINES} may be", True)
     mine = "\n".join(line for _, line in written)
-    wrong = _hidden(mine) or objection(mine, _visible(course, exercise), exercise.may, balanced=False)
+    wrong = _hidden(mine) or _early([number for number, _ in written], text) or objection(
+        mine, _visible(course, exercise), exercise.may, balanced=False)
     return Found(f"{exercise.file}:{written[wrong.line - 1][0]}: {wrong.what}", wrong.refused) if wrong else None
 
 
@@ -118,6 +121,20 @@ def _visible(course: Course, exercise: Exercise) -> list[str]:
     """The sources whose names a solution may use."""
     return [course.student_files([exercise])[exercise.file],
             *(path.read_text() for path in sorted(course.root.glob("common/device/*.h")))]
+
+
+def _early_of_a_region(course: Course, exercise: Exercise, written: str) -> "Objection | None":
+    handed_out = course.student_files([exercise])[exercise.file]
+    region = course.region(exercise, handed_out)
+    lines = [region.first + number for number, _ in enumerate(written.splitlines(), 1)]
+    return _early(lines, markers.filled(handed_out, region, written))
+
+
+def _early(lines: list[int], text: str) -> "Objection | None":
+    """To the first of these lines of a file that would run before the program does, counted among them."""
+    found = first_initializer(text, set(lines))
+    return Objection(lines.index(found) + 1, "a variable outside of functions, whose first value is no number and "
+                                             "which is not constexpr") if found else None
 
 
 def _hidden(written: str) -> "Objection | None":
