@@ -56,6 +56,12 @@ std::string printable(const char* text, size_t longest) {
   return line;
 }
 
+// Never empty: to a test, what has no words has no mistake.
+std::string message_of(const Answer& answer) {
+  const std::string message = printable(answer.message, longest_message);
+  return message.empty() ? "an error without a word" : message;
+}
+
 // Where the code has more than a kernel needs, the message is perhaps not the engine's, and what it says may be
 // anything that the process can see, as other exercises' code. Of such a one only what the engine says anyway is shown.
 std::string shown(const std::string& message) {
@@ -104,7 +110,7 @@ void ask(Request request) {
   if (!receive(socket, launches.data(), launches.size() * sizeof(Launch))) gone();
   if (request.count)
     for (const Launch& launch : launches) simt::trace_add(as_counts(launch));
-  const std::string message = shown(printable(answer.message, longest_message));
+  const std::string message = shown(message_of(answer));
   if (answer.ended == Ended::with_a_cuda_error) throw CudaError(answer.code, message);
   // The engine has no others, so that their text is what was handed in, or read by it, and nothing to be shown.
   const std::string out_of_memory = std::bad_alloc().what();

@@ -108,15 +108,23 @@ std::string addresses(std::span<void* const> stack) {
   return text + "}";
 }
 
-// What the engine counts lies in this process. A traced kernel that can call nothing of it (kernelcode.py) can still
-// write anywhere, by a wild index or a pointer made of a number: not to anything but its own memory and variables.
+// What the engine counts lies in this process. Traced code that can call nothing of it (kernelcode.py) can still write
+// anywhere, by a wild index or a pointer made of a number: a kernel not to anything but its own memory and variables,
+// and the host's code, which nobody needs to write for an exercise, to its variables.
+bool is_a_variable(uintptr_t address) {
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return (address > here ? address - here : here - address) <= simt::stack_bytes;
+}
+
+void host_writes(const void* address) {
+  if (!is_a_variable(reinterpret_cast<uintptr_t>(address))) std::abort();
+}
+
 class OwnMemory final : public simt::Observer {
  public:
   void accessed(const simt::MemoryAccess& access) override {
     if (access.space != simt::MemoryAccess::elsewhere || access.access == simt::Access::read) return;
-    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-    const uintptr_t distance = access.address > here ? access.address - here : here - access.address;
-    if (distance > simt::stack_bytes)
+    if (!is_a_variable(access.address))
       simt::worker->fail(cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(access.pc),
                          "invalid write outside of the kernel's memory and variables");
   }
@@ -172,6 +180,7 @@ int main(int argc, char** argv) {
   simt::lines_are_found_elsewhere(addresses);
   static OwnMemory own_memory;
   if (can_trace()) simt::add(own_memory);
+  simt::host_writes = host_writes;
   const Passes passes = passes_of(argv[1], argv[2]);
   DeviceMemory& memory = DeviceMemory::instance();
   Request request;

@@ -21,4 +21,6 @@ void remove(Observer& observer) { std::erase(all(), &observer); }
 
 bool kernels_are_traced() { return &first_observer != nullptr; }
 
+void (*host_writes)(const void* address) = nullptr;
+
 }  // namespace simt

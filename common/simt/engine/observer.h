@@ -112,4 +112,7 @@ void remove(Observer& observer);
 // Whether this program's kernels were compiled so that they tell of their accesses (common/simt/README.md).
 bool kernels_are_traced();
 
+// Called at each write of host code that was compiled with them. It is in no launch, so that no observer hears of it.
+extern void (*host_writes)(const void* address);
+
 }  // namespace simt

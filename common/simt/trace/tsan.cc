@@ -8,13 +8,19 @@
 
 namespace {
 
+bool of_a_kernel(const void* address, simt::Access access) {
+  if (simt::worker != nullptr && simt::worker->in_kernel()) return true;
+  if (simt::host_writes != nullptr && simt::writes(access)) simt::host_writes(address);
+  return false;
+}
+
 __forceinline__ void note(const void* pc, const void* address, std::size_t size, simt::Access access) {
-  if (simt::worker != nullptr && simt::worker->in_kernel()) simt::worker->tell_of_access(pc, address, size, access);
+  if (of_a_kernel(address, access)) simt::worker->tell_of_access(pc, address, size, access);
 }
 
 // An access that a GPU makes in one piece.
 __forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access) {
-  if (simt::worker == nullptr || !simt::worker->in_kernel()) return;
+  if (!of_a_kernel(address, access)) return;
   simt::Worker& worker = *simt::worker;
   if (reinterpret_cast<std::uintptr_t>(address) % size != 0 && !worker.computing())
     worker.observe(&simt::Observer::misaligned, worker.memory_access(pc, address, size, access));

@@ -34,7 +34,7 @@ OF_THE_SYSTEM = "".join(f"#include <{name}>\n" for name in (
     "arpa/inet.h", "fcntl.h", "glob.h", "netinet/in.h", "pthread.h", "signal.h", "stdio.h", "stdlib.h", "string.h", "sys/ipc.h",
     "sys/mman.h", "sys/mount.h", "sys/ptrace.h", "sys/resource.h", "sys/shm.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h",
     "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string", "thread"))
-HEADERS = OF_THE_SYSTEM + '#include "simt/engine/device_memory.h"\n#include "simt/engine/launch.h"\n'
+HEADERS = OF_THE_SYSTEM + "".join(f'#include "{name}.h"\n' for name in ("device/cuda_error", "simt/engine/device_memory", "simt/engine/launch"))
 # Where reading or compiling is what fails, it does so with whatever layers a program would have had.
 NEVER_RUN = ("does not compile", "hangs the compiler", "too many messages", *{becomes for _, becomes, _ in ARCHIVES.values() if becomes})
 COLUMNS = {"all layers": None, "no check of words": (), **{f"and no {layer}": (layer,) for layer in LAYERS}}
