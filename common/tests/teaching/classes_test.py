@@ -214,14 +214,19 @@ class OfAClass(unittest.TestCase):
             table.write_text(text)
             with self.subTest(text=text), self.assertRaisesRegex(Failure, words):
                 read_roster(table)
-        table.write_text("1,Ada,a@b\n2,Grace,g@b\n1,Eve,e@b\n")
-        with mock.patch("tools.grading.roster.say") as said:
-            self.assertEqual([one.name for one in read_roster(table)], ["Ada", "Grace"])
-        self.assertIn("roster.csv:3: the id 1 stands there a second time", said.call_args[0][0])
+        for first, second in [("1", "1"), ("Zo\u00eb", "Zoe\u0308"), ("a-1", "A 1"), ("7", "\uff17")]:
+            table.write_text(f"{first},Ada,a@b\n2,Grace,g@b\n{second},Eve,e@b\n")
+            with self.subTest(id=ascii(second)), mock.patch("tools.grading.roster.say") as said:
+                self.assertEqual([one.name for one in read_roster(table)], ["Ada", "Grace"])
+                self.assertIn("roster.csv:3: the id", said.call_args[0][0])
+                self.assertIn("stands there a second time", said.call_args[0][0])
 
     def test_log_points(self):
         one, two = (one.points for one in self.exercises)
         people = [Person("1001", "Ada", "ada@b"), Person("1002", "Grace", "grace@b"), Person("1003", "Mary", "mary@b")]
+        roster = self.out / "roster.csv"
+        roster.write_text("Zoe\u0308,Zoe\u0308,z@b\n")  # as a Mac writes it
+        self.assertEqual([one.id for one in read_roster(roster)], ["Zo\u00eb"])
         table = self.out / "log.csv"
         table.write_text("id,first,second\n1001,8.5,10\n1003,,4\n1001,10\nnobody,3\nZoe\u0308 X,7\n")
         with mock.patch("tools.grading.roster.say") as said:

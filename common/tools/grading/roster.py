@@ -53,11 +53,11 @@ def read_roster(path: Path) -> list[Person]:
         if len(cells) not in (3, 4) or not plain(cells[0]) or not plain(cells[1]) or not re.fullmatch(r"\d{0,3}", days):
             raise Failure(f"{where}: it must be id, name, e-mail and perhaps days, as "
                           "1001,Ada Example,ada@school.example,2", status=2)
-        if cells[0] in people:
-            say(f"{where}: the id {cells[0]} stands there a second time: this line does not count.")
+        id, called, mail = (unicodedata.normalize("NFC", cell) for cell in cells[:3])
+        if plain(id) in people:  # its questions would be those of the other
+            say(f"{where}: the id {id} stands there a second time: this line does not count.")
             continue
-        id, called, mail = cells[:3]
-        people[id] = Person(id, called, mail, int(days or 0))
+        people[plain(id)] = Person(id, called, mail, int(days or 0))
     if not people:
         raise Failure(f"{shown(path)} has nobody in it", status=2)
     return list(people.values())
