@@ -182,6 +182,21 @@ class Hostile(Graded):
         self.assertEqual(verdict.state, "out of bounds", verdict.lines)
         self.assertIn("outside of the kernel's memory and variables", verdict.lines[0])
 
+    def test_7_traced_host_code_writes_to_nothing_but_its_variables(self):
+        """So it cannot take from the engine what watches the kernels, and leave the mistake where it is. No word is doubtful."""
+        right = self.course.text(self.barrier)
+        host = next(line for line in right.splitlines() if re.match(r"void \w+\(const Problem& p, const ForwardArgs& args", line))
+        attempt = self.workbench.kernels.attempt(self.barrier, right)
+        program = self.workbench.kernels.program(attempt, traced=True)
+        sections = subprocess.run(["size", "-A", program], capture_output=True, text=True, check=True).stdout
+        (size, start), = [map(int, line.split()[1:3]) for line in sections.splitlines() if line.startswith(".bss ")]
+        for what, address, state in [("its own", "&kept", "right"), ("the engine's", f"(float*)({start + size // 32 * 16}ull)", "crashes")]:
+            text = right.replace(host, f"{host}\n  float kept = 1;\n  volatile float* wild = {address};\n  *wild = *wild;", 1)
+            with self.subTest(what=what):
+                self.assertIsNone(kernelcode.refusal(self.course, self.barrier, text))
+                verdict = self.graded(self.barrier, text)
+                self.assertEqual(verdict.state, state, verdict.lines)
+
     def test_7_the_engines_own_words_are_no_access_of_the_kernels(self):
         """The file of 04.dealt has strings of its own, whose functions are traced, and a mistake is told as ever."""
         no_score = self.course.handed_out(self.dealt) + "\n  if (lane == 32) sum[0] = 0;"
