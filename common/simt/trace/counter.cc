@@ -186,13 +186,22 @@ void Counter::accessed(const MemoryAccess& a) {
 
 void Counter::ldmatrix_row(const MemoryAccess& row) { keep(row.thread, row.pc, row.address, 16, Op::ldmatrix); }
 
-void Counter::copy_begins() {
+void Counter::copy_begins(const void* completed_by) {
   ++now_.copies;
+  now_.flops_before[completed_by].push_back(now_.flops);
   if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
 }
 
-void Counter::copy_starts(const Copy& copy, const PendingCopies&) {
-  copy_begins();
+void Counter::copy_ends(const void* completed_by) {
+  --now_.copies;
+  std::deque<std::uint64_t>& before = now_.flops_before[completed_by];
+  if (before.empty()) return;
+  current_.for_exercises.copies_alone += before.front() == now_.flops;
+  before.pop_front();
+}
+
+void Counter::copy_starts(const Copy& copy, const PendingCopies& owner) {
+  copy_begins(&owner);
   keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
 }

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -53,8 +54,8 @@ class Counter final : public Observer {
   void launch_begins(const Launch& launch) override;
   void launch_ends() override;
   void block_begins() override;
-  void block_parked(const ParkedBlock& block) override { parked_[&block] = now_; }
-  void block_unparked(const ParkedBlock& block) override { now_ = parked_[&block]; }
+  void block_parked(const ParkedBlock& block) override { parked_[&block] = std::move(now_); }
+  void block_unparked(const ParkedBlock& block) override { now_ = std::move(parked_[&block]); }
   void warp_ends(unsigned warp) override { put_together(warp, ~0u); }
 
   void accessed(const MemoryAccess& access) override;
@@ -67,12 +68,12 @@ class Counter final : public Observer {
   void arrived(const Awaited& at, bool waits) override;
   void waited_at(const NamedBarrier& barrier, const Wait& wait) override;
   void copy_starts(const Copy& copy, const PendingCopies& owner) override;
-  void copy_lands(const Copy&, const PendingCopies&) override { --now_.copies; }
-  void bulk_load_starts(const BulkCopy& copy, const Mbarrier&) override {
-    copy_begins();
+  void copy_lands(const Copy&, const PendingCopies& owner) override { copy_ends(&owner); }
+  void bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) override {
+    copy_begins(&mbarrier);
     count(copy);
   }
-  void bulk_load_lands(const BulkCopy&, const Mbarrier&) override { --now_.copies; }
+  void bulk_load_lands(const BulkCopy&, const Mbarrier& mbarrier) override { copy_ends(&mbarrier); }
   void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
   void product_starts(const Product& product) override;
   void product_ends(const Product& product) override;
@@ -117,7 +118,8 @@ class Counter final : public Observer {
   std::size_t count_repeated_words(const Request& request);
   void counted(const Request& request);
   void touch(std::uintptr_t sector, Op op);
-  void copy_begins();
+  void copy_begins(const void* completed_by);
+  void copy_ends(const void* completed_by);
   void multiplied(std::uint64_t flops);
   Instruction& instruction_at(const void* pc, Op op);
   bool joins_the_last(Instruction& instruction, const Request& request) const;
@@ -142,6 +144,8 @@ class Counter final : public Observer {
     std::uint32_t number = 0;
     std::uint64_t copies = 0;  // to shared memory, that are on their way
     std::uint64_t flops = 0;
+    // As many as there were when each of these copies began, by what completes it, which does so in their order.
+    std::unordered_map<const void*, std::deque<std::uint64_t>> flops_before;
     std::bitset<max_warps> in_turn;
     std::array<unsigned, max_warps> products = {};  // of wgmma that are on their way
     std::bitset<max_warps> after_a_vote;

@@ -115,6 +115,7 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
   const ForExercises& more = launch.for_exercises;
   out << ",\n \"for_exercises\": {\"votes_alone\": " << more.votes_alone
       << ", \"flops_out_of_turn\": " << more.flops_out_of_turn << ", \"flops_of_a_block\": " << more.flops_of_a_block
+      << ", \"copies_alone\": " << more.copies_alone
       << ", \"comparisons_after_votes\": " << more.comparisons_after_votes << "}";
   out << ",\n \"bytes\": {\"read\": ";
   write_traffic(out, launch.read);

@@ -225,8 +225,47 @@ class Hostile(Graded):
         self.assertEqual((result.score, {verdict.state for verdict in result.verdicts.values()}), (0, {"empty"}))
 
 
+# 06.pipeline without its idea: each tile is copied when it is needed, and beside the products a small copy is on its way that nobody needs.
+SMALL_COPY = """    cp_async_wait<0>();
+    __syncthreads();
+    T* to = kv_smem + buffer * 2 * Bc * D;
+    if (j0 > 0) {
+%s
+      __syncthreads();
+    }
+    if (j0 + Bc < p.seq_k) {
+      cp_async_16(kv_smem + (buffer ^ 1) * 2 * Bc * D + 8 * threadIdx.x, k + kv_head);
+      cp_async_commit();
+    }"""
+BY_COPIES = """      copy_tile<D, Bc>(to, k + kv_head + size_t(j0) * D, p.seq_k - j0);
+      copy_tile<D, Bc>(to + Bc * D, v + kv_head + size_t(j0) * D, p.seq_k - j0);
+      cp_async_commit();
+      cp_async_wait<0>();"""
+BY_LOADS = """      for (int i = threadIdx.x; i < 2 * Bc * D / 8; i += threads) {
+        const int row = i / (D / 8) % Bc, chunk = i % (D / 8);
+        const T* from = i < Bc * D / 8 ? k : v;
+        float4* there = reinterpret_cast<float4*>(to + (i < Bc * D / 8 ? 0 : Bc * D) + position<Bc>(row, chunk));
+        if (j0 + row < p.seq_k)
+          *there = *reinterpret_cast<const float4*>(from + kv_head + size_t(j0 + row) * D + 8 * chunk);
+        else
+          *there = make_float4(0, 0, 0, 0);
+      }"""
+
+
 class Counted(unittest.TestCase):
-    """02.scores, which a limit on loads judges."""
+    """02.scores, which a limit on loads judges, and 06.pipeline, which those on copies judge."""
+
+    def test_a_copy_that_nobody_needs_is_no_overlap(self):
+        """Both texts are right, and clean."""
+        (one,) = course.load().select(["06.pipeline"])
+        workbench = a_workbench(self, [one])
+        for copies, words in [(BY_COPIES, "copies that land before a product has run beside them: 8,704 where 1,536 are enough"),
+                              (BY_LOADS, "shared_store wavefronts: [0-9,]+ where 0 are enough")]:
+            text = workbench.course.replaced(one, SMALL_COPY % copies)
+            self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
+            verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
+            self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
+            self.assertRegex(verdict.lines[0], f"the results are right; {words}")
 
     def test_reads_by_atomic_functions_are_loads(self):
         """Every lane makes the whole product, as in 01.scores, and loads one number. No word is doubtful."""

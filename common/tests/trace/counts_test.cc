@@ -187,6 +187,30 @@ TEST(Counts, products_while_no_copy_is_on_its_way) {
   EXPECT_FALSE(counts_of(copy<float>, LaunchConfig{1, 32}, a, b, 1, 0).matrix_flops_alone);
 }
 
+// A copy that is waited for at once, and one beside a product; in two warps.
+__global__ void copies_and_a_product(const float4* from) {
+  float4* to = dynamic_shared<float4>();
+  uint32_t a[4] = {}, b[2] = {};
+  float c[4] = {};
+  mma_m16n8k16<__half>(c, a, b);
+  __syncthreads();
+  cp_async_16(to + threadIdx.x, from + threadIdx.x);
+  cp_async_commit();
+  cp_async_wait<0>();
+  cp_async_16(to + threadIdx.x, from + threadIdx.x);
+  cp_async_commit();
+  __syncthreads();
+  mma_m16n8k16<__half>(c, a, b);
+  __syncthreads();
+  cp_async_wait<0>();
+}
+
+TEST(Counts, copies_that_land_before_a_product_has_run) {
+  Device<float4> from(64);
+  const auto launch = counts_of(copies_and_a_product, LaunchConfig{3, 64, 64 * sizeof(float4)}, from);
+  EXPECT_EQ(launch.for_exercises.copies_alone, 3 * 64u);
+}
+
 // The same beside a bulk copy, which has landed when the threads have waited for its mbarrier.
 __global__ void products_beside_a_bulk_copy(const float4* from, bool waits) {
   float4* to = dynamic_shared<float4>();
