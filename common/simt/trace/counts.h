@@ -77,7 +77,7 @@ struct ForExercises {
   std::uint64_t flops_out_of_turn = 0;  // of wgmma: a warp has its turn from a wait at a named barrier to an arrival
                                         // at one that it does not wait at
   std::uint64_t flops_of_a_block = 0;   // the most matrix_flops that one block has
-  std::uint64_t copies_alone = 0;       // to shared memory, that land before a product of their block has run beside them
+  std::uint64_t copies_alone = 0;  // to shared memory, that land before a product of their block has run beside them
   // In kernels that are compiled for it, workbook_chapter(COMPARISONS): what threads compare after a vote of their
   // warp, before its next product by mma.
   std::uint64_t comparisons_after_votes = 0;

@@ -54,19 +54,18 @@ def _is_a_function(statement: "list[Token]") -> bool:
 
 def _without_template(words: "list[str]") -> "list[str]":
     while words[:2] == ["template", "<"]:
-        depth, at = 0, 1
-        for at, word in enumerate(words[1:], 1):
-            depth += (word == "<") - (word == ">")
-            if depth == 0:
-                break
-        words = words[at + 1 :]
+        depth, end = 1, 2
+        while end < len(words) and depth:
+            depth += (words[end] == "<") - (words[end] == ">")
+            end += 1
+        words = words[end:]
     return words
 
 
 def _runs(words: "list[str]") -> bool:
     """Whether code may run for this statement, no function's body, before the program begins."""
     words = _without_template(words)
-    if words[:1] in ([";"], ["using"], ["static_assert"]) or "constexpr" in words or "constinit" in words:
+    if words[:1] in ([], [";"], ["using"], ["static_assert"]) or "constexpr" in words or "constinit" in words:
         return False
     if words[0] in _TYPES and "}" in words:
         return words[-2] != "}" or "inline" in words and "static" in words
