@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-_ALSO = ("true", "setpriv", "/bin/sh")  # to try whether it works; to become another user; nvcc's parts are started by it
+_ALSO = ("true", "setpriv", "/bin/sh")  # to try whether it works; to become another user; it starts nvcc's parts
 _PARTS = ("cc1plus", "as", "ld", "collect2")
 
 
@@ -108,7 +108,8 @@ class CompilerRoot:
 
 def _host_compilers(nvcc: str) -> "list[str]":
     """Those that it starts by their names alone: gcc for a file, g++ for a program."""
-    started = re.findall(r"^#\$ ([\w+.-]+) ", _told([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"]), re.M)
+    told = _told([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"])
+    started = re.findall(r"^#\$ ([\w+.-]+) ", told, re.M)
     return sorted({name for name in started if re.fullmatch(r"(.*-)?(gcc|cc|[gc]\+\+|clang(\+\+)?)[-\d.]*", name)})
 
 
