@@ -88,18 +88,19 @@ class CompilerRoot:
                              for place in places for ending in ("a", "so")]
                 for file in [word for word in words if word.startswith("/")] + libraries:
                     if os.path.isfile(file):
-                        self._add_part(Path(file))
+                        self._add_part(Path(file), places)
 
-    def _add_part(self, file: Path) -> None:
+    def _add_part(self, file: Path, places: "list[str]") -> None:
         if os.access(file, os.X_OK):
             return self.add_program(str(file))
         self.add(file)
         with open(file, "rb") as opened:
             script = opened.read(4096)
-        if b"GNU ld script" in script:  # which names others
-            for other in re.findall(r"/[\w./+-]+", script.decode(errors="replace")):
-                if os.path.isfile(other):
-                    self._add_part(Path(other))
+        if b"GNU ld script" in script:  # which names others, with or without their places
+            for other in re.findall(r"[\w./+-]+\.(?:so|a)[.\w]*", script.decode(errors="replace")):
+                for path in [Path(place) / other for place in places]:  # of one with a place, that
+                    if path.is_file() and path != file:
+                        self._add_part(path, places)
 
     def add_headers(self, files: Iterable[str]) -> None:
         for file in files:

@@ -83,7 +83,7 @@ class Kernels:
         shutil.rmtree(self.place, ignore_errors=True)
         self.place.mkdir()
         self.compiler = CompilerRoot(self.place)
-        self._shown: set[Path] = set()
+        self._shown: set[tuple[str, ...]] = set()
         self._show_to_compiler(self.tree / "build" / preset, ["-static", "-pthread"])
         probe = self.tree / "build" / preset / "common/harness/judge/probe"
         self._copy(probe, self.place / "probe")
@@ -94,8 +94,8 @@ class Kernels:
 
     def _show_to_compiler(self, directory: Path, flags: "list[str]") -> None:
         """What compiling as in this build directory, and linking with these flags, takes of the system."""
-        if directory not in self._shown:
-            self._shown.add(directory)
+        if (str(directory), *flags) not in self._shown:
+            self._shown.add((str(directory), *flags))
             commands = json.loads((directory / "compile_commands.json").read_text())
             for one in sorted({command["command"].partition(" ")[0] for command in commands}):
                 self.compiler.add_compiler(one, flags)
