@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(threads, Shape<D>::blocks)
   for (int j0 = 0; j0 < keys; j0 += Bc) {
     if (j0 % stage == 0) {
       __syncthreads();  // everyone is done with the stage before, whose place the next one takes
-      // exercise parity: if more keys follow, start copying the next `stage` of them to the other place; wait for these
+      // exercise parity: start copying the next `stage` of keys, if any, to the other place; wait for those from j0 on
       if (threadIdx.x == 0 && j0 + stage < keys) load(smem, k_map, v_map, p.kv_head(head), j0 + stage);
       mbarrier_wait(&smem.full[j0 / stage % 2], j0 / stage / 2 % 2);
       // end parity |
