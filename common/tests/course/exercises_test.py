@@ -201,8 +201,8 @@ class SomeOfThem(LittleTree):
         self.declare(CODE, {**CODE, "id": "05.other"}, MEASURE)
         there = self.loaded()
         files = there.student_files(there.select(["05.other", "05.sectors"]))
-        self.assertEqual(files, {"05_online/1_online.cu": "a(l, sum);\n" + SOLUTION
-                                 + "b();\n// exercise other: x\n// end other\n"})
+        self.assertEqual(files, {"05_online/1_online.cu": "void f() { a(l, sum);\n" + SOLUTION
+                                 + "b(); }\n// exercise other: x\n// end other\n"})
 
 
 class Solutions(LittleTree):

@@ -14,7 +14,7 @@ MEASURE = {"id": "05.sectors", "title": "a title", "kind": "measure", "file": "0
            "difficulty": 1, "minutes": 10, "required": True, "needs_gpu": False, "hints": [], "question": "How many, of {seq_q} rows?",
            "problem": {"heads": 2}, "draw": {"seq_q": [70, 85, 99]}, "answer": 'counted("sectors") / counted("requests")'}
 SOLUTION = "  l = l * correction + sum;\n"
-ONLINE = f"a(l, sum);\n  // exercise rescale: correct the sum\n{SOLUTION}  // end rescale | correction = 1;\nb();\n"
+ONLINE = f"void f() {{ a(l, sum);\n  // exercise rescale: correct the sum\n{SOLUTION}  // end rescale | correction = 1;\nb(); }}\n"
 MMA = "load();\n__syncthreads();\nuse();\n"
 PLANTED = [{"right": ["load();", "__syncthreads();", "use();"], "planted": ["load();", "use();"]}]
 KINDS = 'solving("inputs", "x", y), kind("trace",\n  "y", z), {"moved", "z", w}'

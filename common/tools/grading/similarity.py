@@ -40,11 +40,11 @@ def alike(written: dict[str, dict[str, str]], course: Course) -> tuple[list[Alik
     for exercise in course.exercises:
         ours = course.written(exercise) if exercise.kind == "code" else ""
         own = {name: of_student[exercise.id] for name, of_student in written.items() if exercise.id in of_student}
-        # Of blanks one is as good as many, and the lexer takes a second for some thousands of them.
-        own = {name: " ".join(text.split()) for name, text in own.items()
+        # The lexer takes a second for some thousands of blanks.
+        own = {name: _with_few_blanks(text) for name, text in own.items()
                if len("".join(text.split())) >= _TOO_SHORT and text.split() != ours.split()}
         if len(own) > 1:
-            texts[exercise.id] = {**own, _OURS: " ".join(ours.split())}
+            texts[exercise.id] = {**own, _OURS: _with_few_blanks(ours)}
     try:
         shares = _compared(texts) if texts else {}
     except Failure as failure:
@@ -55,6 +55,12 @@ def alike(written: dict[str, dict[str, str]], course: Course) -> tuple[list[Alik
         found += [(one, other, id, share) for one, other, share in pairs
                   if one != _OURS and share >= _SHARE and of_ours[one] < share]
     return sorted(found, key=lambda pair: (-pair[3], pair)), ""
+
+
+def _with_few_blanks(text: str) -> str:
+    """The same to a compiler, for whom a comment ends with its line."""
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return "\n".join(line for line in lines if line)
 
 
 def groups(pairs: list[Alike]) -> list[tuple[list[str], list[str], float]]:
