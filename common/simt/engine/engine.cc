@@ -26,6 +26,17 @@ namespace simt {
 
 constinit thread_local Worker* worker = nullptr;
 
+// Of the exception that is being handled: ": what it says", empty if that is not known.
+static std::string words_of_exception() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return std::string(": ") + e.what();
+  } catch (...) {
+    return "";
+  }
+}
+
 Worker::Worker() {
   for (std::size_t number = 0; number < named_barriers_.size(); ++number)
     named_barriers_[number].number = static_cast<int>(number);
@@ -57,7 +68,7 @@ void Worker::make_fibers() {
 void Worker::reset_fibers() {
   idle_.clear();
   for (auto& fiber : fibers_) {
-    fiber->context = nullptr;
+    fiber->context.forget();
     fiber->thread = nullptr;
     idle_.push_back(fiber.get());
   }
@@ -296,18 +307,30 @@ void Worker::start_on_a_fiber(Thread& thread) {
   if (idle_.empty()) make_fibers();
   Fiber& fiber = *idle_.back();
   idle_.pop_back();
-  if (fiber.context == nullptr)
-    fiber.context = context::make_fcontext(fiber.stack + fiber.size, fiber.size, fiber_main);
+  if (!fiber.context.made()) fiber.context.make(fiber.stack, fiber.size, fiber_main);
   fiber.thread = &thread;
   thread.fiber = &fiber;
 }
 
-void Worker::fiber_main(context::transfer_t from) {
-  static_cast<Fiber*>(from.data)->context = from.fctx;
+// In one function, because each level of calls above a switch costs a wrong prediction (switch.h).
+void Worker::fiber_main() {
   Worker& self = *worker;
   Fiber& fiber = *self.current_->fiber;
   for (;;) {
-    self.run_current();
+    Thread& thread = *self.current_;
+    thread.wait = nullptr;
+    thread.kernel_before_awaited = !self.launch_->dependent;
+    if (std::exchange(thread.copies_used, false)) thread.copies.forget();
+    std::string thrown;
+    try {
+      self.launch_->body();
+    } catch (...) {
+      thrown = "the kernel threw an exception" + words_of_exception();
+    }
+    if (!thrown.empty())
+      self.fail(cudaErrorLaunchFailure, &thread, "", thrown);  // not inside the handler, which has to end first
+    if (self.hopper_.used) self.hopper_.thread_ends(self);
+    if (thread.copies_used || !thread.kernel_before_awaited) self.check_waits(thread);
     fiber.thread = nullptr;
     Thread* next = self.finish();
     if (next != nullptr && next->fiber == nullptr) {
@@ -320,30 +343,16 @@ void Worker::fiber_main(context::transfer_t from) {
   }
 }
 
-void Worker::run_current() {
-  Thread& thread = *current_;
-  thread.wait = nullptr;
-  thread.kernel_before_awaited = !launch_->dependent;
-  thread.copies.forget();
-  std::string mistake, at;
-  try {
-    launch_->body();
-    if (hopper_.used) hopper_.thread_ends(*this);
-    if (const Copy* copy = thread.copies.oldest(); copy != nullptr && !observers_.empty()) {
-      void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
-      at = source_line(stack);
-      mistake = "the thread returned without having waited for this cp.async";
-    } else if (!thread.kernel_before_awaited) {
-      mistake = "the thread of a dependent launch returned without having waited for the kernel before";
-    } else {
-      return;
-    }
-  } catch (const std::exception& e) {
-    mistake = std::string("the kernel threw an exception: ") + e.what();
-  } catch (...) {
-    mistake = "the kernel threw an exception";
+// Has the thread, which has returned, waited for what it had to wait for?
+void Worker::check_waits(const Thread& thread) {
+  if (const Copy* copy = thread.copies.oldest(); copy != nullptr && !observers_.empty()) {
+    void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
+    fail(cudaErrorLaunchFailure, &thread, source_line(stack),
+         "the thread returned without having waited for this cp.async");
   }
-  fail(cudaErrorLaunchFailure, &thread, at, mistake);  // not inside the handler, which has to end first
+  if (!thread.kernel_before_awaited)
+    fail(cudaErrorLaunchFailure, &thread, "",
+         "the thread of a dependent launch returned without having waited for the kernel before");
 }
 
 // The current thread has returned. The next one, null if it was the block's last.

@@ -16,7 +16,6 @@
 
 #include <array>
 #include <atomic>
-#include <boost/context/detail/fcontext.hpp>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -27,6 +26,7 @@
 #include <vector>
 
 #include "simt/engine/builtin_variables.h"
+#include "simt/engine/context.h"
 #include "simt/engine/copy.h"
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
@@ -39,13 +39,11 @@
 
 namespace simt {
 
-namespace context = boost::context::detail;
-
 constexpr std::size_t stack_bytes = 128 * 1024;
 constexpr std::size_t guard_bytes = 64 * 1024;  // wide, because a large frame may step over a narrow one
 
-struct Fiber {
-  context::fcontext_t context = nullptr;
+struct alignas(64) Fiber {
+  Context context;
   char* stack = nullptr;  // its lowest address
   std::size_t size = 0;
   struct Thread* thread = nullptr;
@@ -61,6 +59,7 @@ struct alignas(64) Thread {  // what a switch needs is in one cache line
   const Wait* wait;   // null while it runs
   const Awaited* awaited;
   bool kernel_before_awaited;
+  bool copies_used;
   CopyGroups copies;
 };
 
@@ -179,7 +178,10 @@ class Worker {
   Word* written_word() const;  // one that a thread waits for and need not any more; null if there is none
   void grid_dependency_wait();
 
-  CopyGroups& copies() { return current_->copies; }
+  CopyGroups& copies() {
+    current_->copies_used = true;
+    return current_->copies;
+  }
 
   // For what threads wait for elsewhere (mbarrier.h, setmaxnreg.h, wgmma.h): the current thread waits until it is among
   // those that are let go, or goes on at once, because there is nothing to wait for; or all lanes of its warp meet.
@@ -217,8 +219,8 @@ class Worker {
   void fail_if_overdue();
 
  private:
-  static void fiber_main(context::transfer_t from);
-  void run_current();
+  [[noreturn]] static void fiber_main();
+  void check_waits(const Thread& thread);
   void prepare(Launch& launch);
   void order_threads(std::uint64_t seed);
   void run_block(std::uint64_t block);

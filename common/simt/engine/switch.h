@@ -30,11 +30,8 @@ __forceinline__ Thread* Worker::next(unsigned w) {
   return &thread;
 }
 
-// Leaves `self` for `other`. Whoever comes back says which fiber it left, so that its context can be kept.
-__forceinline__ void Worker::resume(Fiber& self, Fiber& other) {
-  const context::transfer_t from = context::jump_fcontext(other.context, &self);
-  static_cast<Fiber*>(from.data)->context = from.fctx;
-}
+// Leaves `self` for `other`.
+__forceinline__ void Worker::resume(Fiber& self, Fiber& other) { self.context.leave_for(other.context); }
 
 // The current thread waits from now on: until this is released and its turn has come.
 __forceinline__ void Worker::begin_wait(const Wait& wait, const Awaited& awaited) {
