@@ -20,12 +20,35 @@ void* dynamic_shared_memory() { return this_worker("dynamic shared memory").dyna
 int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
 
 void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
-  this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true);
+  make_room(
+      this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true));
+}
+
+static_assert(sizeof(Wait) == sizeof(SpaceOfWait));
+
+Turn come_to_barrier(SpaceOfWait& space, const char* file, int line) {
+  if (left_out({file, line})) return {};
+  constexpr const char* name = "__syncthreads";
+  const Wait& wait = *new (&space) Wait{name, {file, line, __builtin_return_address(0)}};
+  return this_worker(name).barrier(wait, false);
+}
+
+Turn come_to_warp(SpaceOfWait& space, unsigned mask, const char* file, int line) {
+  if (left_out({file, line})) return {};
+  constexpr const char* name = "__syncwarp";
+  const Wait& wait = *new (&space) Wait{name, {file, line, __builtin_return_address(0)}};
+  return this_worker(name).collective(wait, mask, nullptr, nullptr, false);
 }
 
 void grid_sync(const char* file, int line) {
   if (left_out({file, line})) return;
   this_worker("grid.sync").grid_sync({"grid.sync", {file, line, __builtin_return_address(0)}});
+}
+
+static BlockBarrier::Votes barrier_votes(const Wait& wait, bool predicate) {
+  Worker& self = this_worker(wait.name);
+  make_room(self.barrier(wait, predicate));
+  return self.votes();
 }
 
 bool is_cooperative() { return this_worker("is_valid").launch().cooperative; }
@@ -90,7 +113,7 @@ void compute_vote(void* const operands[32], unsigned mask) {
 
 Vote vote(const Wait& wait, unsigned mask, bool predicate) {
   Vote vote = {predicate, 0, 0};
-  this_worker(wait.name).collective(wait, mask, &vote, compute_vote, false);
+  make_room(this_worker(wait.name).collective(wait, mask, &vote, compute_vote, false));
   return vote;
 }
 }  // namespace
@@ -99,7 +122,7 @@ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int 
   Worker& self = this_worker(name);
   const Wait wait = {name, {file, line, __builtin_return_address(0)}};
   Shuffle shuffle = {value, source, false};
-  self.collective(wait, mask, &shuffle, compute_shuffle, false);
+  make_room(self.collective(wait, mask, &shuffle, compute_shuffle, false));
   if (!shuffle.source_came)
     self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
               std::string(name) + " reads the value of lane " + std::to_string(source) +
@@ -128,32 +151,18 @@ void matrix_product(std::uint64_t flops) { this_worker("mma").observe(&Observer:
 
 }  // namespace simt
 
-void __syncthreads(const char* file, int line) {
-  if (simt::left_out({file, line})) return;
-  constexpr const char* name = "__syncthreads";
-  simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, false);
-}
-
 int __syncthreads_count(int predicate, const char* file, int line) {
-  constexpr const char* name = "__syncthreads_count";
-  return simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0).yes;
+  return simt::barrier_votes({"__syncthreads_count", {file, line, __builtin_return_address(0)}}, predicate != 0).yes;
 }
 
 int __syncthreads_and(int predicate, const char* file, int line) {
-  constexpr const char* name = "__syncthreads_and";
-  const auto votes = simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0);
+  const auto votes =
+      simt::barrier_votes({"__syncthreads_and", {file, line, __builtin_return_address(0)}}, predicate != 0);
   return votes.yes == votes.threads;
 }
 
 int __syncthreads_or(int predicate, const char* file, int line) {
-  constexpr const char* name = "__syncthreads_or";
-  return simt::this_worker(name).barrier({name, {file, line, __builtin_return_address(0)}}, predicate != 0).yes > 0;
-}
-
-void __syncwarp(unsigned mask, const char* file, int line) {
-  if (simt::left_out({file, line})) return;
-  constexpr const char* name = "__syncwarp";
-  simt::this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, nullptr, nullptr, false);
+  return simt::barrier_votes({"__syncthreads_or", {file, line, __builtin_return_address(0)}}, predicate != 0).yes > 0;
 }
 
 unsigned __ballot_sync(unsigned mask, int predicate, const char* file, int line) {

@@ -9,16 +9,36 @@
 #include <type_traits>
 
 #include "simt/engine/builtin_variables.h"
+#include "simt/engine/context.h"
 #include "simt/engine/types.h"
 
+namespace simt {
+
+// The calling thread has come to such a meeting point: whose turn is it now? What it waits for is written into the
+// space on its stack, for messages.
+struct SpaceOfWait {
+  void* words[4];
+};
+Turn come_to_barrier(SpaceOfWait& space, const char* file, int line);
+Turn come_to_warp(SpaceOfWait& space, unsigned mask, const char* file, int line);
+
+}  // namespace simt
+
 // Barriers of the thread block. Threads that have returned do not count.
-void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE());
+__forceinline__ void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::SpaceOfWait space;
+  simt::make_room(simt::come_to_barrier(space, file, line));
+}
 int __syncthreads_count(int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 int __syncthreads_and(int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 int __syncthreads_or(int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 // Collectives of a warp: every lane that `mask` names and that has not returned must call with the same mask.
-void __syncwarp(unsigned mask = 0xffffffff, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+__forceinline__ void __syncwarp(unsigned mask = 0xffffffff, const char* file = __builtin_FILE(),
+                                int line = __builtin_LINE()) {
+  simt::SpaceOfWait space;
+  simt::make_room(simt::come_to_warp(space, mask, file, line));
+}
 unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 int __all_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 int __any_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());

@@ -68,7 +68,7 @@ void Worker::make_fibers() {
 void Worker::reset_fibers() {
   idle_.clear();
   for (auto& fiber : fibers_) {
-    fiber->context.forget();
+    fiber->context = {};
     fiber->thread = nullptr;
     idle_.push_back(fiber.get());
   }
@@ -198,7 +198,7 @@ void Worker::run_block(std::uint64_t i) {
   if (idle_.empty()) make_fibers();
   Thread& first = *next(0);
   start_on_a_fiber(first);
-  resume(main_, *first.fiber);
+  make_room({&main_.context, &first.fiber->context});
   if (live_ != 0) park();
 }
 
@@ -276,7 +276,7 @@ void Worker::go_on(std::unique_ptr<ParkedBlock> block) {
   else if (!block->makes_room)
     grid_barrier_.reset();
   Thread& first = *next(first_ready_warp());
-  resume(main_, *first.fiber);
+  make_room({&main_.context, &first.fiber->context});
   if (live_ != 0) park();
 }
 
@@ -307,7 +307,7 @@ void Worker::start_on_a_fiber(Thread& thread) {
   if (idle_.empty()) make_fibers();
   Fiber& fiber = *idle_.back();
   idle_.pop_back();
-  if (!fiber.context.made()) fiber.context.make(fiber.stack, fiber.size, fiber_main);
+  if (fiber.context.stack == nullptr) make_context(fiber.context, fiber.stack, fiber.size, fiber_main);
   fiber.thread = &thread;
   thread.fiber = &fiber;
 }
@@ -339,7 +339,7 @@ void Worker::fiber_main() {
       continue;
     }
     self.idle_.push_back(&fiber);
-    self.resume(fiber, next ? *next->fiber : self.main_);
+    make_room({&fiber.context, next ? &next->fiber->context : &self.main_.context});
   }
 }
 
@@ -524,7 +524,7 @@ unsigned Worker::converged(const Wait& wait) {
 }
 
 void Worker::warp_collective(const Wait& wait, void* operand, Compute compute) {
-  collective(wait, 0xffffffff, operand, compute, true);
+  make_room(collective(wait, 0xffffffff, operand, compute, true));
 }
 
 // Every lane that can come to a collective has: computes it and lets them go.

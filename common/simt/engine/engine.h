@@ -168,9 +168,10 @@ class Worker {
   }
   bool computing() const { return computing_ || telling_; }  // and what is accessed is no access of the kernel's
 
-  // What threads wait for, on the current thread's fiber.
-  BlockBarrier::Votes barrier(const Wait& wait, bool predicate);
-  void collective(const Wait& wait, unsigned mask, void* operand, Compute compute, bool all_must_come);
+  // What threads wait for, on the current thread's fiber. Where a Turn is returned, the caller has to make room.
+  Turn barrier(const Wait& wait, bool predicate);
+  const BlockBarrier::Votes& votes() const { return barrier_.votes; }
+  Turn collective(const Wait& wait, unsigned mask, void* operand, Compute compute, bool all_must_come);
   unsigned converged(const Wait& wait);
   void named_barrier(const Wait& wait, int number, int threads, bool waits);
   void grid_sync(const Wait& wait);
@@ -235,11 +236,11 @@ class Worker {
   void take_written_word();
   Thread* finish();
   void begin_wait(const Wait& wait, const Awaited& awaited);
+  Turn turn(unsigned next_warp);
   void suspend(unsigned next_warp);
   void release(const Awaited& awaited, ThreadSet& waiting);
   unsigned first_ready_warp() const { return std::countr_zero(warps_ready_); }
   void start_on_a_fiber(Thread& thread);
-  void resume(Fiber& self, Fiber& other);
   void release_barrier();
   void complete(Warp& warp, Collective& collective);
   Collective& start_collective(Warp& warp, const char* name, unsigned mask, Compute compute, bool all_must_come);

@@ -1,6 +1,4 @@
-// How a thread that has to wait switches to the next one. On the way to a switch every function is inlined into what
-// the kernel calls (cuda/thread.cc): the processor predicts returns from a stack of its own, which knows nothing of
-// fibers, so each level of calls above a switch costs a wrong prediction.
+// How a thread that has to wait finds the next one. All of it is inlined into what the kernel calls (cuda/thread.cc).
 #pragma once
 
 #include <bit>
@@ -25,13 +23,11 @@ __forceinline__ Thread* Worker::next(unsigned w) {
   if (warp.ready == 0) warps_ready_ &= ~(1u << w);
   Thread& thread = threads_[w * 32 + position];
   current_ = &thread;
+  thread.wait = nullptr;
   threadIdx = thread.index;
   next_turn();
   return &thread;
 }
-
-// Leaves `self` for `other`.
-__forceinline__ void Worker::resume(Fiber& self, Fiber& other) { self.context.leave_for(other.context); }
 
 // The current thread waits from now on: until this is released and its turn has come.
 __forceinline__ void Worker::begin_wait(const Wait& wait, const Awaited& awaited) {
@@ -40,17 +36,18 @@ __forceinline__ void Worker::begin_wait(const Wait& wait, const Awaited& awaited
   self.awaited = &awaited;
 }
 
-// Others run, of that warp first, until the current thread's turn has come: it waits, or has just been let go.
-__forceinline__ void Worker::suspend(unsigned next_warp) {
+// Others run, of that warp first, until the current thread's turn has come: it waits, or has just been let go. Whose
+// turn it is now:
+__forceinline__ Turn Worker::turn(unsigned next_warp) {
   Thread& self = *current_;
   Thread* following = next(next_warp);
   if (following == nullptr) following = next_by_another_block();
-  if (following != &self) {
-    if (following != nullptr && following->fiber == nullptr) start_on_a_fiber(*following);
-    resume(*self.fiber, following != nullptr ? *following->fiber : main_);
-  }
-  self.wait = nullptr;
+  if (following == &self) return {};
+  if (following != nullptr && following->fiber == nullptr) start_on_a_fiber(*following);
+  return {&self.fiber->context, following != nullptr ? &following->fiber->context : &main_.context};
 }
+
+__forceinline__ void Worker::suspend(unsigned next_warp) { make_room(turn(next_warp)); }
 
 // Lets those go that wait for this.
 __forceinline__ void Worker::release(const Awaited& awaited, ThreadSet& waiting) {
@@ -62,7 +59,7 @@ __forceinline__ void Worker::release(const Awaited& awaited, ThreadSet& waiting)
   warps_ready_ |= std::exchange(waiting.warps, 0);
 }
 
-__forceinline__ BlockBarrier::Votes Worker::barrier(const Wait& wait, bool predicate) {
+__forceinline__ Turn Worker::barrier(const Wait& wait, bool predicate) {
   const Thread& self = *current_;
   const Site& site = wait.site;
   begin_wait(wait, barrier_);
@@ -75,11 +72,10 @@ __forceinline__ BlockBarrier::Votes Worker::barrier(const Wait& wait, bool predi
   barrier_.yes += predicate;
   const bool last = barrier_.arrived == live_;
   if (last && !makes_room_) release_barrier();
-  suspend(last && !makes_room_ ? first_ready_warp() : self.warp);  // after a barrier the schedule starts over
-  return barrier_.votes;
+  return turn(last && !makes_room_ ? first_ready_warp() : self.warp);  // after a barrier the schedule starts over
 }
 
-__forceinline__ void Worker::collective(const Wait& wait, unsigned mask, void* operand, Compute compute,
+__forceinline__ Turn Worker::collective(const Wait& wait, unsigned mask, void* operand, Compute compute,
                                         bool all_must_come) {
   Thread& self = *current_;
   Warp& warp = warps_[self.warp];
@@ -98,7 +94,7 @@ __forceinline__ void Worker::collective(const Wait& wait, unsigned mask, void* o
   warp.operands[self.lane] = operand;
   const unsigned arrived = collective->arrived |= bit;
   if ((mask & warp.live & ~arrived) == 0) complete(warp, *collective);
-  suspend(self.warp);
+  return turn(self.warp);
 }
 
 __forceinline__ Collective& Worker::start_collective(Warp& warp, const char* name, unsigned mask, Compute compute,
