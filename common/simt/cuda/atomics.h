@@ -2,6 +2,7 @@
 // changes nothing. Each returns the old value. Where kernels are traced, each is one access, whatever they take here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -10,6 +11,22 @@
 #include "simt/engine/types.h"
 
 namespace simt {
+
+// Memory that no other OS thread touches while a launch runs: shared memory, and all of it if the launch has one OS
+// thread. There an atomic function needs no atomic instruction, which takes ten times as long.
+struct OwnMemory {
+  struct Range {
+    std::uintptr_t begin;
+    std::size_t bytes;
+  } dynamic, rest;
+};
+extern constinit thread_local OwnMemory own_memory __attribute__((tls_model("initial-exec")));
+
+__forceinline__ bool owns(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  return address - own_memory.rest.begin < own_memory.rest.bytes ||
+         address - own_memory.dynamic.begin < own_memory.dynamic.bytes;
+}
 
 // *p += v, or p[i] += x[i] for four floats, each in one piece; returns the old value.
 float atomic_add(float* p, float v);
@@ -27,19 +44,62 @@ __attribute__((noinline, no_sanitize_thread)) T atomic_update(T* p, Change chang
   note_update(__builtin_return_address(0), p, sizeof(T));
   auto* bits = reinterpret_cast<Bits*>(p);
   Bits before = __atomic_load_n(bits, __ATOMIC_RELAXED), after;
+  if (owns(p)) {
+    after = __builtin_bit_cast(Bits, static_cast<T>(change(__builtin_bit_cast(T, before))));
+    __atomic_store_n(bits, after, __ATOMIC_RELAXED);
+    return __builtin_bit_cast(T, before);
+  }
   do {
     after = __builtin_bit_cast(Bits, static_cast<T>(change(__builtin_bit_cast(T, before))));
   } while (!__atomic_compare_exchange_n(bits, &before, after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   return __builtin_bit_cast(T, before);
 }
 
+// The same of what the compiler has a function for. Kernels that are traced call only that, so that it is one access.
+template <class T>
+__forceinline__ T fetch_add(T* p, T v) {
+#ifndef SIMT_TRACED
+  if (owns(p)) {
+    const T before = __atomic_load_n(p, __ATOMIC_RELAXED);
+    __atomic_store_n(p, static_cast<T>(std::make_unsigned_t<T>(before) + std::make_unsigned_t<T>(v)), __ATOMIC_RELAXED);
+    return before;
+  }
+#endif
+  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+
+template <class T>
+__forceinline__ T exchange(T* p, T v) {
+#ifndef SIMT_TRACED
+  if (owns(p)) {
+    const T before = __atomic_load_n(p, __ATOMIC_RELAXED);
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+    return before;
+  }
+#endif
+  return __atomic_exchange_n(p, v, __ATOMIC_RELAXED);
+}
+
+template <class T>
+__forceinline__ T compare_and_swap(T* p, T expected, T v) {
+#ifndef SIMT_TRACED
+  if (owns(p)) {
+    const T before = __atomic_load_n(p, __ATOMIC_RELAXED);
+    if (before == expected) __atomic_store_n(p, v, __ATOMIC_RELAXED);
+    return before;
+  }
+#endif
+  __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+
 }  // namespace SIMT_VARIANT
 }  // namespace simt
 
-__device__ inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-__device__ inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+__device__ inline int atomicAdd(int* p, int v) { return simt::fetch_add(p, v); }
+__device__ inline unsigned atomicAdd(unsigned* p, unsigned v) { return simt::fetch_add(p, v); }
 __device__ inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) {
-  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+  return simt::fetch_add(p, v);
 }
 __device__ inline float atomicAdd(float* p, float v) { return simt::atomic_add(p, v); }
 __device__ inline double atomicAdd(double* p, double v) {
@@ -61,13 +121,15 @@ __device__ inline float2 atomicAdd(float2* p, float2 v) {
   return simt::atomic_update(p, [v](float2 x) { return float2{x.x + v.x, x.y + v.y}; });
 }
 
-__device__ inline int atomicSub(int* p, int v) { return __atomic_fetch_sub(p, v, __ATOMIC_RELAXED); }
-__device__ inline unsigned atomicSub(unsigned* p, unsigned v) { return __atomic_fetch_sub(p, v, __ATOMIC_RELAXED); }
+__device__ inline int atomicSub(int* p, int v) {
+  return simt::fetch_add(p, static_cast<int>(-static_cast<unsigned>(v)));
+}
+__device__ inline unsigned atomicSub(unsigned* p, unsigned v) { return simt::fetch_add(p, -v); }
 
-__device__ inline int atomicExch(int* p, int v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
-__device__ inline unsigned atomicExch(unsigned* p, unsigned v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
+__device__ inline int atomicExch(int* p, int v) { return simt::exchange(p, v); }
+__device__ inline unsigned atomicExch(unsigned* p, unsigned v) { return simt::exchange(p, v); }
 __device__ inline unsigned long long atomicExch(unsigned long long* p, unsigned long long v) {
-  return __atomic_exchange_n(p, v, __ATOMIC_RELAXED);
+  return simt::exchange(p, v);
 }
 __device__ inline float atomicExch(float* p, float v) {
   return simt::atomic_update(p, [v](float) { return v; });
@@ -77,11 +139,8 @@ __device__ inline float atomicExch(float* p, float v) {
   __device__ inline T name(T* p, T v) {                                               \
     return simt::atomic_update(p, [v](T old) { return static_cast<T>(expression); }); \
   }
-#define SIMT_ATOMIC_COMPARE(T)                                                               \
-  __device__ inline T atomicCAS(T* p, T expected, T v) {                                     \
-    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
-    return expected;                                                                         \
-  }
+#define SIMT_ATOMIC_COMPARE(T) \
+  __device__ inline T atomicCAS(T* p, T expected, T v) { return simt::compare_and_swap(p, expected, v); }
 #define SIMT_ATOMIC_BITS(T)         \
   SIMT_ATOMIC(T, atomicAnd, old& v) \
   SIMT_ATOMIC(T, atomicOr, old | v) \

@@ -73,11 +73,6 @@ void wait_for_value(const char* name, const int* word, int value, const char* fi
 }
 
 namespace {
-struct Shuffle {
-  std::uint64_t value;
-  int source;
-  bool source_came;
-};
 
 void compute_shuffle(void* const operands[32], unsigned mask) {
   worker->observe(&Observer::shuffled);
@@ -93,12 +88,6 @@ void compute_shuffle(void* const operands[32], unsigned mask) {
   }
 }
 
-struct Vote {
-  bool predicate;
-  unsigned yes;
-  unsigned lanes;
-};
-
 void compute_vote(void* const operands[32], unsigned mask) {
   worker->observe(&Observer::voted);
   unsigned yes = 0;
@@ -111,24 +100,26 @@ void compute_vote(void* const operands[32], unsigned mask) {
     }
 }
 
-Vote vote(const Wait& wait, unsigned mask, bool predicate) {
-  Vote vote = {predicate, 0, 0};
-  make_room(this_worker(wait.name).collective(wait, mask, &vote, compute_vote, false));
-  return vote;
-}
 }  // namespace
 
-std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line) {
-  Worker& self = this_worker(name);
-  const Wait wait = {name, {file, line, __builtin_return_address(0)}};
-  Shuffle shuffle = {value, source, false};
-  make_room(self.collective(wait, mask, &shuffle, compute_shuffle, false));
-  if (!shuffle.source_came)
-    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
-              std::string(name) + " reads the value of lane " + std::to_string(source) +
-                  ", which is not at this shuffle: " + self.absence(source, mask) +
-                  "; every lane that is read must come to the same shuffle");
-  return shuffle.value;
+Turn come_to_vote(SpaceOfWait& space, Vote& vote, const char* name, unsigned mask, const char* file, int line) {
+  const Wait& wait = *new (&space) Wait{name, {file, line, __builtin_return_address(0)}};
+  return this_worker(name).collective(wait, mask, &vote, compute_vote, false);
+}
+
+Turn come_to_shuffle(SpaceOfWait& space, Shuffle& shuffle, const char* name, unsigned mask, const char* file,
+                     int line) {
+  const Wait& wait = *new (&space) Wait{name, {file, line, __builtin_return_address(0)}};
+  return this_worker(name).collective(wait, mask, &shuffle, compute_shuffle, false);
+}
+
+void source_missing(const SpaceOfWait& space, const Shuffle& shuffle, unsigned mask) {
+  Worker& self = *worker;
+  const Wait& wait = reinterpret_cast<const Wait&>(space);
+  self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
+            std::string(wait.name) + " reads the value of lane " + std::to_string(shuffle.source) +
+                ", which is not at this shuffle: " + self.absence(shuffle.source, mask) +
+                "; every lane that is read must come to the same shuffle");
 }
 
 namespace {
@@ -139,6 +130,7 @@ void updates(const void* pc, const void* p, std::size_t bytes) {
 
 float atomic_add(float* p, float v) {
   updates(__builtin_return_address(0), p, sizeof(float));
+  if (owns(p)) return std::exchange(*p, *p + v);
   return std::atomic_ref<float>(*p).fetch_add(v, std::memory_order_relaxed);
 }
 
@@ -163,19 +155,6 @@ int __syncthreads_and(int predicate, const char* file, int line) {
 
 int __syncthreads_or(int predicate, const char* file, int line) {
   return simt::barrier_votes({"__syncthreads_or", {file, line, __builtin_return_address(0)}}, predicate != 0).yes > 0;
-}
-
-unsigned __ballot_sync(unsigned mask, int predicate, const char* file, int line) {
-  return simt::vote({"__ballot_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0).yes;
-}
-
-int __all_sync(unsigned mask, int predicate, const char* file, int line) {
-  const auto vote = simt::vote({"__all_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0);
-  return vote.yes == vote.lanes;
-}
-
-int __any_sync(unsigned mask, int predicate, const char* file, int line) {
-  return simt::vote({"__any_sync", {file, line, __builtin_return_address(0)}}, mask, predicate != 0).yes != 0;
 }
 
 unsigned __activemask(const char* file, int line) { return simt::converged("__activemask", file, line); }

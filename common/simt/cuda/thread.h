@@ -22,6 +22,36 @@ struct SpaceOfWait {
 Turn come_to_barrier(SpaceOfWait& space, const char* file, int line);
 Turn come_to_warp(SpaceOfWait& space, unsigned mask, const char* file, int line);
 
+struct Vote {
+  bool predicate;
+  unsigned yes;
+  unsigned lanes;
+};
+Turn come_to_vote(SpaceOfWait& space, Vote& vote, const char* name, unsigned mask, const char* file, int line);
+__forceinline__ Vote vote(const char* name, unsigned mask, bool predicate, const char* file, int line) {
+  SpaceOfWait space;
+  Vote vote = {predicate, 0, 0};
+  make_room(come_to_vote(space, vote, name, mask, file, line));
+  return vote;
+}
+
+struct Shuffle {
+  std::uint64_t value;
+  int source;
+  bool source_came;
+};
+Turn come_to_shuffle(SpaceOfWait& space, Shuffle& shuffle, const char* name, unsigned mask, const char* file, int line);
+[[noreturn]] void source_missing(const SpaceOfWait& space, const Shuffle& shuffle, unsigned mask);
+// The value that lane `source` of this warp passed in the same call.
+__forceinline__ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source,
+                                      const char* file, int line) {
+  SpaceOfWait space;
+  Shuffle shuffle = {value, source, false};
+  make_room(come_to_shuffle(space, shuffle, name, mask, file, line));
+  if (!shuffle.source_came) source_missing(space, shuffle, mask);
+  return shuffle.value;
+}
+
 }  // namespace simt
 
 // Barriers of the thread block. Threads that have returned do not count.
@@ -39,9 +69,19 @@ __forceinline__ void __syncwarp(unsigned mask = 0xffffffff, const char* file = _
   simt::SpaceOfWait space;
   simt::make_room(simt::come_to_warp(space, mask, file, line));
 }
-unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
-int __all_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
-int __any_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+__forceinline__ unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(),
+                                       int line = __builtin_LINE()) {
+  return simt::vote("__ballot_sync", mask, predicate != 0, file, line).yes;
+}
+__forceinline__ int __all_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(),
+                               int line = __builtin_LINE()) {
+  const simt::Vote vote = simt::vote("__all_sync", mask, predicate != 0, file, line);
+  return vote.yes == vote.lanes;
+}
+__forceinline__ int __any_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(),
+                               int line = __builtin_LINE()) {
+  return simt::vote("__any_sync", mask, predicate != 0, file, line).yes != 0;
+}
 // The lanes of this warp that come to this line before they wait for anything else, or return.
 unsigned __activemask(const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
@@ -66,9 +106,6 @@ void wait_for_value(const char* name, const int* word, int value, const char* fi
 
 // Waits, in a dependent launch, for the kernel before: which has ended here, but need not have on a GPU.
 void grid_dependency_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE());
-
-// The value that lane `source` of this warp passed in the same call.
-std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source, const char* file, int line);
 
 // cp.async, per thread: `bytes` (4, 8 or 16) from global to shared memory, of which the part beyond `source_bytes`
 // is filled with zeros. The copy happens at the wait for its group, so a forgotten wait reads what was there before.

@@ -14,6 +14,7 @@
 #include <random>
 #include <utility>
 
+#include "simt/cuda/atomics.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/switch.h"
 
@@ -25,6 +26,7 @@ constinit thread_local dim3 gridDim = {};
 namespace simt {
 
 constinit thread_local Worker* worker = nullptr;
+constinit thread_local OwnMemory own_memory = {};
 
 // Of the exception that is being handled: ": what it says", empty if that is not known.
 static std::string words_of_exception() {
@@ -103,6 +105,7 @@ void Worker::run(Launch& launch) {
     reset_fibers();
   }
   runs(false);
+  own_memory = {};
   current_ = nullptr;
   worker = nullptr;
   --launch.workers;
@@ -117,6 +120,10 @@ void Worker::runs(bool now) {
 
 void Worker::prepare(Launch& launch) {
   shared_.prepare(launch.module, launch.shared_bytes);
+  const auto [dynamic, dynamic_bytes] = shared_.span_of_dynamic();
+  const auto [rest, rest_bytes] =
+      launch.divided ? shared_.span_of_static() : std::pair(std::uintptr_t(0), ~std::size_t(0));
+  own_memory = {{dynamic, dynamic_bytes}, {rest, rest_bytes}};
   blockDim = launch.block;
   gridDim = launch.grid;
   order_threads(0);

@@ -118,6 +118,7 @@ struct Launch {
   const Body& body;
   bool dependent;            // its threads have to wait for the launch before
   bool cooperative = false;  // its blocks wait for one another
+  bool divided = false;      // among several OS threads
   Schedule schedule;
   Observers observers;
 

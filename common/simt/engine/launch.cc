@@ -110,7 +110,7 @@ class Pool {
     // What observers know of memory belongs to one OS thread.
     if (launch.observers.empty() && schedule_.threads > 1 && launch.blocks > 1 && !launch.cooperative &&
         schedule_.order != Order::last_first)
-      offer(launch);
+      launch.divided = true, offer(launch);
     caller_.run(launch);
     std::unique_lock lock(mutex_);
     launch_ = nullptr;

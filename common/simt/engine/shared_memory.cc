@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -57,6 +58,20 @@ void SharedMemory::find_static(const Module& module) {
 void SharedMemory::poison() {
   std::memset(dynamic_, 0xff, pages_ + shared_guard_bytes + buffer_bytes - dynamic_);
   for (const auto& [begin, bytes] : static_) std::memset(begin, 0xff, bytes);
+}
+
+std::pair<std::uintptr_t, std::size_t> SharedMemory::span_of_dynamic() const {
+  return {reinterpret_cast<std::uintptr_t>(pages_), size_};
+}
+
+std::pair<std::uintptr_t, std::size_t> SharedMemory::span_of_static() const {
+  if (static_.empty()) return {};
+  std::uintptr_t begin = ~std::uintptr_t(0), end = 0;
+  for (const auto& [first, bytes] : static_) {
+    begin = std::min(begin, reinterpret_cast<std::uintptr_t>(first));
+    end = std::max(end, reinterpret_cast<std::uintptr_t>(first) + bytes);
+  }
+  return {begin, end - begin};
 }
 
 std::vector<std::pair<char*, std::size_t>> SharedMemory::ranges() const {

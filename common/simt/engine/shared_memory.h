@@ -37,6 +37,10 @@ class SharedMemory {
   bool contains(const void* address) const;
   bool contains(const void* address, std::size_t bytes) const;
 
+  // Where the two lie, with what is beside them: first byte and length.
+  std::pair<std::uintptr_t, std::size_t> span_of_dynamic() const;
+  std::pair<std::uintptr_t, std::size_t> span_of_static() const;
+
   // All of it: first byte and length.
   std::vector<std::pair<char*, std::size_t>> ranges() const;
 
