@@ -176,6 +176,10 @@ void Worker::run_block(std::uint64_t i) {
                                        launch_->blocks);
     order_threads(launch_->schedule.seed * 0x9e3779b97f4a7c15 + block);
   }
+  if (launch_->blocks != launch_->all_blocks)  // the first, the last, and those between
+    block = launch_->blocks == 1 ? 0
+                                 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(block) *
+                                                              (launch_->all_blocks - 1) / (launch_->blocks - 1));
   const dim3 grid = launch_->grid;
   blockIdx = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
               static_cast<unsigned>(block / grid.x / grid.y)};

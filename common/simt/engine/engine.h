@@ -108,7 +108,8 @@ struct Launch {
         shared_bytes(shared_bytes),
         body(body),
         dependent(dependent),
-        blocks(std::uint64_t(grid.x) * grid.y * grid.z) {}
+        all_blocks(std::uint64_t(grid.x) * grid.y * grid.z),
+        blocks(all_blocks) {}
 
   const void* kernel;
   const Module* module;
@@ -122,7 +123,8 @@ struct Launch {
   Schedule schedule;
   Observers observers;
 
-  std::uint64_t blocks;
+  std::uint64_t all_blocks;
+  std::uint64_t blocks;      // that run: fewer, if they are a sample
   std::uint64_t stride = 1;  // shuffled order: block i is (offset + i * stride) mod blocks
   std::uint64_t offset = 0;
   std::atomic<std::uint64_t> next_block = 0;

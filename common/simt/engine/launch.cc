@@ -61,11 +61,16 @@ Schedule schedule_from_environment() {
     else if (order != "forward")
       bad_environment("SIMT_ORDER", value, "forward, reverse, last_first or shuffled:SEED with a whole number SEED");
   }
+  if (const char* value = std::getenv("SIMT_BLOCKS")) {
+    const auto blocks = parse_number(value);
+    if (!blocks || *blocks < 1) bad_environment("SIMT_BLOCKS", value, "a whole number above 0");
+    schedule.sample = static_cast<std::uint64_t>(*blocks);
+  }
   schedule.patience = std::max(schedule.patience, allowed_seconds());
   return schedule;
 }
 
-std::atomic<std::uint64_t> launches = 0;
+std::atomic<std::uint64_t> launches = 0, sampled = 0;
 void (*first_launch)() = nullptr;
 
 // The OS threads. The one that launches is worker 0; the others sleep between launches and join those they wake up
@@ -101,6 +106,10 @@ class Pool {
       if (first_launch != nullptr) first_launch();
     }
     watchdog_.watch(caller_);
+    if (schedule_.sample != 0 && schedule_.sample < launch.blocks && !launch.cooperative) {
+      launch.blocks = schedule_.sample;
+      ++sampled;
+    }
     if (schedule_.order == Order::shuffled) {
       launch.offset = mix(schedule_.seed) % launch.blocks;
       launch.stride = mix(schedule_.seed + 1) % launch.blocks;
@@ -213,6 +222,8 @@ bool Launch::all_wait_for_others() {
 }
 
 std::uint64_t launch_count() { return launches; }
+
+std::uint64_t sampled_launches() { return sampled; }
 
 void before_first_launch(void (*call)()) { first_launch = call; }
 

@@ -36,6 +36,7 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared
 cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body);
 
 std::uint64_t launch_count();              // so far, of this process
+std::uint64_t sampled_launches();          // those of them of which only a sample of their blocks ran
 void before_first_launch(void (*call)());  // is called then
 
 // How many blocks of so many threads and bytes of shared memory an H100's multiprocessor holds at once.
@@ -60,10 +61,12 @@ struct Schedule {
   // Seconds of processor time after which a thread that has neither waited nor returned fails: whatever its loop waits
   // for is written by a thread that does not get its turn.
   double patience = 10;
+  // Only so many blocks of each launch run, spread evenly over its grid; 0: all. A cooperative launch runs whole.
+  std::uint64_t sample = 0;
 };
 
 // At first what the environment says: SIMT_ORDER=forward|reverse|shuffled:SEED, SIMT_THREADS=N (default: the cores
-// of this machine, at most 16); as much patience as SIMT_SECONDS, if that is more.
+// of this machine, at most 16), SIMT_BLOCKS=N, a sample; as much patience as SIMT_SECONDS, if that is more.
 Schedule schedule();
 void set_schedule(const Schedule& schedule);
 

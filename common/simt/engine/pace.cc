@@ -1,6 +1,10 @@
 #include "simt/engine/pace.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,10 +18,6 @@ namespace {
 double used = 0;          // seconds, by the launches so far
 std::uint64_t ended = 0;  // those launches
 
-double since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 std::string duration(double seconds) {
   char text[32];
   if (seconds < 100)
@@ -29,7 +29,27 @@ std::string duration(double seconds) {
   return text;
 }
 
+// "31 x 32": a grid of about the same shape with at most so many blocks.
+std::string smaller_grid(const dim3& grid, std::uint64_t most) {
+  std::array<double, 3> extents = {double(grid.x), double(grid.y), double(grid.z)};
+  const auto blocks = [&] { return extents[0] * extents[1] * extents[2]; };
+  const auto dimensions = std::count_if(extents.begin(), extents.end(), [](double extent) { return extent > 1; });
+  const double factor = std::pow(static_cast<double>(most) / blocks(), 1.0 / static_cast<double>(dimensions));
+  for (double& extent : extents) extent = std::max(1.0, std::floor(extent * factor));
+  while (blocks() > static_cast<double>(most)) *std::max_element(extents.begin(), extents.end()) -= 1;
+  std::string text;
+  for (int i = 0; i < (grid.z > 1 ? 3 : 2); ++i)
+    text += (i > 0 ? " x " : "") + std::to_string(static_cast<std::uint64_t>(extents[i]));
+  return text;
+}
+
 }  // namespace
+
+double processor_seconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 double allowed_seconds() {
   static const double seconds = [] {
@@ -42,10 +62,10 @@ double allowed_seconds() {
 // Before that nothing is known: a launch's first block takes longer than the others.
 constexpr double least_sample = 0.2;
 
-Pace::Pace() : begin_(std::chrono::steady_clock::now()), look_at_(least_sample) {}
+Pace::Pace() : begin_(processor_seconds()), look_at_(least_sample) {}
 
 Pace::~Pace() {
-  used += since(begin_);
+  used += processor_seconds() - begin_;
   ++ended;
 }
 
@@ -68,7 +88,7 @@ void Pace::look(const Launch& launch) {
 }
 
 void Pace::judge(const Launch& launch) {
-  const double passed = since(begin_) - once_, left = std::max(0.0, allowed_seconds() - used);
+  const double passed = processor_seconds() - begin_ - once_, left = std::max(0.0, allowed_seconds() - used);
   if (passed < look_at_ && passed < left) return;
   look_at_ = 2 * passed;
   const double each = passed / static_cast<double>(std::max<std::uint64_t>(done_, 1));
@@ -83,9 +103,15 @@ void Pace::judge(const Launch& launch) {
   else
     message += "of its " + blocks + "none has ended in the " + duration(left) + " that are left";
   if (ended > 0) message += " after " + std::to_string(ended) + " launches";
-  if (done_ > 0) message += "; at most " + std::to_string(static_cast<std::uint64_t>(left / each)) + " blocks fit";
+  const auto most = static_cast<std::uint64_t>(left / each);
+  if (done_ > 0) message += "; at most " + std::to_string(most) + (most == 1 ? " block fits" : " blocks fit");
+  if (done_ > 0 && most > 0 && (launch.grid.y > 1 || launch.grid.z > 1))
+    message += ", a grid of " + smaller_grid(launch.grid, most);
   if (ended > 0) message += ", or fewer launches";
-  std::fprintf(stderr, "%s. Make the problem smaller, or allow more with --seconds.\n", message.c_str());
+  std::fprintf(stderr,
+               "%s. Make the problem smaller, run a sample of its blocks with --blocks N, or allow more with "
+               "--seconds.\n",
+               message.c_str());
   std::fflush(stderr);
   std::_Exit(2);
 }

@@ -1,8 +1,7 @@
-// How long kernels may take: SIMT_SECONDS says how many seconds all launches of a program may take together. A launch
-// that would take longer ends the program before it does.
+// How long kernels may take: SIMT_SECONDS says how many seconds of processor time all launches of a program may take
+// together, however busy the machine is. A launch that would take longer ends the program before it does.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 
@@ -10,7 +9,8 @@ namespace simt {
 
 struct Launch;
 
-double allowed_seconds();  // SIMT_SECONDS; 0 if any
+double allowed_seconds();    // SIMT_SECONDS; 0 if any
+double processor_seconds();  // that this process has used, on all its OS threads
 
 // Of one launch: is there time for all its blocks? Asked after each of them, and, while none has ended, by the
 // Watchdog.
@@ -30,7 +30,7 @@ class Pace {
  private:
   void judge(const Launch& launch);
 
-  std::chrono::steady_clock::time_point begin_;
+  double begin_;      // processor_seconds()
   std::mutex mutex_;  // for what follows
   std::uint64_t done_ = 0;
   double once_ = 0;

@@ -14,7 +14,7 @@ namespace {
 
 void write() {
   std::ofstream out(std::getenv("SIMT_REPORT"));
-  out << "{\"launched\": " << launch_count() << ", \"failures\": [";
+  out << "{\"launched\": " << launch_count() << ", \"sampled\": " << sampled_launches() << ", \"failures\": [";
   const char* comma = "";
   for (const std::string& failure : failed_launches()) {
     out << comma << std::quoted(failure);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <set>
 
 #include "simt/engine/engine.h"
@@ -365,9 +364,9 @@ Counter::Instruction& Counter::instruction_at(const void* pc, Op op) {
     Instruction& instruction = instructions_.emplace_back();
     instruction.pc = pc;
     instruction.op = op;
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = processor_seconds();
     instruction.widest = widest(pc, op);
-    worker->launch().pace.once(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    worker->launch().pace.once(processor_seconds() - begin);
   }
   return instructions_[place->second];
 }

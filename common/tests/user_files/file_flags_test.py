@@ -53,6 +53,7 @@ class BadInput(unittest.TestCase):
             ([*launch, "--buffer", "x=4xfloat", "--buffer", "x=5xfloat"], "x has a value already"),
             ([*launch, "--arg", "n=system()"], "--arg n=system(): must be NAME=NUMBER"),
             (["trace", KERNELS, "--seconds", "0"], "--seconds 0: must be a number of seconds above 0"),
+            (["run", KERNELS, "--blocks", "0"], "--blocks 0: must be a whole number from 1 to 9999999999"),
             (["trace", KERNELS, "-I", "/nowhere"], "-I /nowhere: there is no such directory"),
             (["trace", KERNELS, "-D", "3=4"], "-D 3=4: a macro is NAME or NAME=VALUE"),
             (["trace", KERNELS, "--std", "c++98"], "c++98"),

@@ -5,6 +5,7 @@ import io
 import os
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
 from tools.base import Failure
@@ -126,7 +127,7 @@ class Harness(unittest.TestCase):
         self.assertEqual((load["requests"], load["wavefronts"]), (32, 32 * 32))
 
     def test_a_launch_that_would_take_too_long_says_so_before(self):
-        large = Launch("scale", (1 << 30, 1, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
+        large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
         what = asked("kernels.cu", launch=large, seconds=1)
         errors = os.dup(2)
         with tempfile.TemporaryFile("w+") as said:
@@ -136,8 +137,28 @@ class Harness(unittest.TestCase):
             finally:
                 os.dup2(errors, 2)
             said.seek(0)
-            self.assertRegex(said.read(), r"^kernel scale: its 1073741824 blocks of 256 threads would take about .*; at most \d+ blocks fit")
+            self.assertRegex(said.read(), r"^kernel scale: its 1073741824 blocks of 256 threads would take about .*; at most \d+ blocks fit, "
+                                          r"a grid of (\d+) x \1\. Make .* --blocks N")
         self.assertEqual(conclude_files(what, reported), 2)
+
+    def test_a_sample_of_its_blocks(self):
+        large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
+        what = replace(asked("kernels.cu", launch=large, seconds=20), blocks=5)
+        reported = ran(what)
+        self.assertEqual((reported.status, reported.launched, reported.sampled), (0, 1, 1))
+        load = next(line for line in reported.launches[0]["lines"] if line["op"] == "global_load")
+        self.assertEqual(load["requests"], 8)  # of the first block alone: there is no more of x
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            self.assertEqual(conclude_files(what, reported), 0)
+        self.assertRegex(errors.getvalue(), r"a sample: 5 blocks of each launch that has more \(1 of 1\); what the other")
+
+    def test_limits_count_processor_time(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "nap.cu"
+            file.write_text("#include <unistd.h>\n__global__ void nap() { usleep(300000); }\nint main() { nap<<<3, 1>>>(); }\n")
+            reported = ran(Asked([str(file)], [], None, 0.3))
+            self.assertEqual((reported.status, reported.launched, reported.failures), (0, 1, []))
 
     def test_a_type_that_there_is_not(self):
         values = {"x": Buffer(256, "flaot", "zero"), "a": "2.0", "n": "256"}

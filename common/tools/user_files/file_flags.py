@@ -15,7 +15,8 @@ MOST_THREADS = 1024  # of a block
 FILLS = ("random", "iota", "zero", "one")
 # argparse's names of the flags that only make sense with files; all are None if they are not said.
 FLAGS = {"include": "-I", "define": "-D", "std": "--std", "kernel": "--kernel", "grid": "--grid", "block": "--block",
-         "shared": "--shared", "buffer": "--buffer", "arg": "--arg", "seconds": "--seconds"}
+         "shared": "--shared", "buffer": "--buffer", "arg": "--arg", "seconds": "--seconds",
+         "blocks": "--blocks"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Asked:
     launch: "Launch | None"
     seconds: float  # that kernels may take together; 0: any
     arguments: list[str] = field(default_factory=list)  # of the program
+    blocks: int = 0  # of each launch, as a sample; 0: all
 
     @property
     def name(self) -> str:
@@ -67,8 +69,11 @@ def add_file_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
                        help="device memory for a parameter: a=4096xfloat or a=64x64xhalf:zero. FILL: "
                             f"{', '.join(FILLS)} (default: random)")
     group.add_argument("--arg", action="append", metavar="NAME=NUMBER", help="a number for a parameter: n=4096")
+    group.add_argument("--blocks", metavar="N",
+                       help="run only a sample of N blocks of each launch, spread over its grid: what the others would "
+                            "write is missing then")
     group.add_argument("--seconds", metavar="S",
-                       help="what kernels may take together before a launch is called too large "
+                       help="the processor time that kernels may take together before a launch is called too large "
                        f"(default: {f'{seconds:g}' if seconds else 'any time'})")
 
 
@@ -111,7 +116,8 @@ def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds
         flags.append(f"-D{macro}")
     if arguments.std == "c++23":
         flags.append("-std=gnu++23")
-    return Asked(files, flags, _launch(arguments), _seconds(arguments.seconds, seconds), arguments.after)
+    return Asked(files, flags, _launch(arguments), _seconds(arguments.seconds, seconds), arguments.after,
+                 _blocks(arguments.blocks))
 
 
 def _launch(arguments: argparse.Namespace) -> "Launch | None":
@@ -189,3 +195,11 @@ def _seconds(text: "str | None", default: float) -> float:
     if not 0 < seconds < 1e9:
         raise Failure(f"--seconds {text}: must be a number of seconds above 0", status=2)
     return seconds
+
+
+def _blocks(text: "str | None") -> int:
+    if text is None:
+        return 0
+    if not re.fullmatch(r"0*[1-9][0-9]{0,9}", text):
+        raise Failure(f"--blocks {text}: must be a whole number from 1 to 9999999999", status=2)
+    return int(text)

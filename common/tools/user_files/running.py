@@ -29,6 +29,7 @@ class Ran:
     launched: int
     failures: list[str]  # messages
     launches: list[JsonObject]  # that did not fail, counted, if they are to be counted
+    sampled: int = 0  # of the launched: those of which only a sample of their blocks ran
 
 
 def run_files(asked: Asked, traced: bool = False, quietly: bool = False) -> Ran:
@@ -143,6 +144,8 @@ def _note_widths(asked: Asked, place: Path) -> None:
 def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
     report = place / "report.json"
     environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
+    if asked.blocks:
+        environment["SIMT_BLOCKS"] = str(asked.blocks)
     if (place / WIDTHS).exists():
         environment.setdefault("SIMT_WIDTHS", str(place / WIDTHS))
     with started([program, *asked.arguments], env=environment, stdout=sys.stderr if quietly else None) as process:
@@ -154,13 +157,17 @@ def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
     except ValueError:
         raise Failure(f"{asked.name}: its program was stopped while it wrote what it had done "
                       f"({ending_of(status)})") from None
-    return Ran(status, True, reported["launched"], reported["failures"], reported["launches"])
+    return Ran(status, True, reported["launched"], reported["failures"], reported["launches"],
+               reported["sampled"])
 
 
 def conclude_files(asked: Asked, ran: Ran) -> int:
     """The exit status; Failure if the program did not succeed, with the reason."""
     if ran.status == TOO_LARGE and not ran.reported:
         return 2  # a launch is too large, as it said
+    if ran.sampled:
+        complain(f"{asked.name}: a sample: {asked.blocks} blocks of each launch that has more ({ran.sampled} of "
+                 f"{ran.launched}); what the other blocks would write is missing")
     wrong = []
     if ran.failures:
         wrong.append(f"{len(ran.failures)} of {ran.launched} launches failed")
