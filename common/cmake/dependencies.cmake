@@ -15,7 +15,8 @@ if(NOT WORKBOOK_LIBRARY_ALONE)  # which stands on none of these
   FetchContent_MakeAvailable(Eigen3 GTest benchmark CLI11)
 endif()
 
-if(NOT WORKBOOK_CUDA)
+include(common/simt/package/simt-needs.cmake)
+if(NOT WORKBOOK_CUDA AND SIMT_NEEDS_BOOST)
   set(BOOST_INCLUDE_LIBRARIES context)
   FetchContent_Declare(Boost
                        URL https://github.com/boostorg/boost/releases/download/boost-1.84.0/boost-1.84.0.tar.xz

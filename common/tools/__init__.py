@@ -1,6 +1,7 @@
 """The parts of ./workbook, from the top down. Each package imports only those below it, and only what they offer.
 
     cli.py       the command line: finds the command, and turns every way of failing into one line
+    simt.py      that of the engine by itself, installed without the rest: run and trace of CUDA files
     commands     a file for each command: its flags, and which of the parts below do its work
 
     handout      what students and instructors get         grading   what students hand in, judged in a sandbox

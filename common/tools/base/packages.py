@@ -2,6 +2,7 @@
 
 import glob
 import os
+import platform
 import re
 import shutil
 import sys
@@ -37,9 +38,9 @@ LIBRARIES = [
     Package("libbenchmark-dev", files=("include/benchmark/benchmark.h",)),
     Package("libcli11-dev", files=("include/CLI/CLI.hpp",)),
 ]
-ENGINE_LIBRARIES = [  # which the preset cuda does without
+ENGINE_LIBRARIES = [  # which the preset cuda does without, and every preset where the engine has a switch of its own
     Package("libboost-context-dev", files=("lib*/libboost_context*.so", "lib/*/libboost_context*.so"))
-]
+] if platform.machine() not in ("x86_64", "AMD64") else []
 RANKS = [  # of chapter 11; without them its program is one rank
     Package("libopenmpi-dev", files=("include/mpi.h", "include/*/mpi.h", "include/*/mpi/mpi.h",
                                      "lib/*/openmpi/include/mpi.h")),

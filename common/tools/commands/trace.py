@@ -12,18 +12,16 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from tools.base import GPUS, Gpu, JsonObject, bold, complain, say
 from tools.course import LearnersPath
 from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
-from tools.showing import trace_report
-from tools.user_files import Asked, Ran, add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
+from tools.showing import trace_report, traced_files
+from tools.user_files import add_file_arguments, files_of, refuse_without_files
 
 TAKES_WORDS_AFTER = True
-SECONDS = 60  # that the kernels of a file may take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the counts as JSON instead")
     parser.add_argument("--patterns", action="store_true", default=None,
                         help="count the access patterns of common/tests/trace too")
-    add_file_arguments(parser, SECONDS)
+    add_file_arguments(parser, traced_files.SECONDS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    files = files_of(arguments, problem_flags.NAMES | {"patterns": "--patterns"}, SECONDS)
+    files = files_of(arguments, problem_flags.NAMES | {"patterns": "--patterns"}, traced_files.SECONDS)
     gpu = GPUS[arguments.gpu or arguments.device or "h200"]
     if files:
-        return _trace(files, arguments, gpu)
+        return traced_files.trace_files(files, gpu, arguments.lines, arguments.json)
     refuse_without_files(arguments)
     chosen = problem_flags.chosen_chapters(arguments, exercises_too=True)
     (flags,) = problem_flags.problems(arguments)
@@ -86,27 +84,4 @@ def _say(counted: JsonObject, gpu: Gpu, most_lines: int) -> None:
                 say(trace_report.launch_report(launch, gpu, most_lines) + "\n")
             say(trace_report.rung_summary(rung, chapter["flops"], gpu))
     if "stopped" not in counted:
-        say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
-
-
-def _trace(files: Asked, arguments: argparse.Namespace, gpu: Gpu) -> int:
-    with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        ran = run_files(files, traced=True, quietly=arguments.json)
-    if arguments.json:
-        print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
-    else:
-        _say_launches(ran, files, gpu, arguments.lines)
-    return conclude_files(files, ran)
-
-
-def _say_launches(ran: Ran, files: Asked, gpu: Gpu, most_lines: int) -> None:
-    roots = tuple(dict.fromkeys(parent for file in files.files for parent in Path(file).resolve().parents))
-    worst = trace_report.worst_line(ran.launches, roots)
-    if worst:
-        say(f"\n{worst}")
-    for launch, times in trace_report.alike(ran.launches):
-        say("\n" + trace_report.launch_report(launch, gpu, most_lines, roots))
-        if times > 1:
-            say(f"So do {times} launches.")
-    if not ran.failures and ran.launches:
         say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")

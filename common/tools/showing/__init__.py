@@ -16,6 +16,7 @@ from tools.showing import (
                            pictures,
                            timing_tables,
                            trace_report,
+                           traced_files,
                            walk,
                            walk_picture,
 )

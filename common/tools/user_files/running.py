@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,11 +33,15 @@ class Ran:
     sampled: int = 0  # of the launched: those of which only a sample of their blocks ran
 
 
-def run_files(asked: Asked, traced: bool = False, quietly: bool = False) -> Ran:
-    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly)."""
-    directory = build.ensure_built("cpu", ["simt", "simt-compile"])
-    (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=BUILD / "user_files") as place:
+def run_files(asked: Asked, traced: bool = False, quietly: bool = False, installed: "Path | None" = None) -> Ran:
+    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly).
+
+    With the engine of the workbook, which is built if it has to be, or with that which is installed there.
+    """
+    directory = installed or build.ensure_built("cpu", ["simt", "simt-compile"])
+    if not installed:
+        (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=None if installed else BUILD / "user_files") as place:
         with Progress(f"Compiling {' '.join(asked.files)}"):
             program = program_of(asked, traced, directory, Path(place))
             if traced:
@@ -45,9 +50,9 @@ def run_files(asked: Asked, traced: bool = False, quietly: bool = False) -> Ran:
 
 
 def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path) -> Path:
-    """The files, their kernels traced or not, compiled with the engine of this build directory; all that comes of it
-    lies in `place`."""
-    settings = json.loads((build_directory / "common" / "simt" / "front" / "settings.json").read_text())
+    """The files, their kernels traced or not, compiled with the engine of this build directory, or that is installed
+    there; all that comes of it lies in `place`."""
+    settings = _settings(build_directory)
     front, compiler = settings["front"], settings["compiler"]
     command = [compiler, *settings["traced" if traced else "plain"], *asked.flags]
     cuda = [file for file in asked.files if file.endswith(CUDA)]
@@ -60,6 +65,18 @@ def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path) -
     program = place / "program"
     _output([compiler, *map(str, objects), *settings["link"], "-o", str(program)], asked.name, "does not link")
     return program
+
+
+def _settings(directory: Path) -> JsonObject:
+    """How to compile with the engine: common/simt/front/CMakeLists.txt."""
+    installed = directory / "share" / "simt" / "settings.json"
+    if not installed.exists():
+        return json.loads((directory / "common" / "simt" / "front" / "settings.json").read_text())
+    compiler = os.environ.get("CXX") or "g++"
+    if shutil.which(compiler) is None:
+        raise Failure(f"there is no {compiler} here, which compiles the files: install g++, or name one in CXX")
+    settings = json.loads(installed.read_text().replace("@PREFIX@", json.dumps(str(directory))[1:-1]))
+    return {**settings, "compiler": compiler}
 
 
 def _sources(asked: Asked, cuda: list[str], looked: list[JsonObject], place: Path, shows: bool) -> list[str]:
