@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -11,6 +12,23 @@ ROOT = Path(__file__).resolve().parents[3]
 SIMT = ROOT / "common" / "simt"
 OUTSIDE = Path(__file__).resolve().parent / "outside"
 FROM_C = f"-DFROM_C={ROOT / 'common' / 'tests' / 'capi' / 'from_c.c'}"
+
+REVERSE = """#include <cstdio>
+__global__ void reverse(int* x) {
+  __shared__ int s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  BARRIER
+  x[threadIdx.x] = s[63 - threadIdx.x];
+}
+int main() {
+  int* x;
+  cudaMallocManaged(&x, 64 * sizeof(int));
+  for (int i = 0; i < 64; ++i) x[i] = i;
+  reverse<<<1, 64>>>(x);
+  cudaDeviceSynchronize();
+  std::printf("first %d\\n", x[0]);
+}
+"""
 
 
 class Packages(unittest.TestCase):
@@ -34,8 +52,31 @@ class Packages(unittest.TestCase):
         self.run_command("cmake", "--build", self.built)
         self.assertIn(f"100% tests passed, 0 tests failed out of {tests}", self.run_command("ctest", "--test-dir", self.built))
 
+    def require_commands(self, simt: Path) -> None:
+        """`simt run` and `simt trace` do what they say, with nothing but g++ on the path."""
+        right, wrong = (self.prefix.parent / name for name in ("right.cu", "wrong.cu"))
+        right.write_text(REVERSE.replace("BARRIER", "__syncthreads();"))
+        wrong.write_text(REVERSE.replace("BARRIER", ""))
+        for words, status, out, err in [
+            (["run", right], 0, r"\Afirst 63\n\Z", r"\A\Z"),
+            (["trace", right], 0, r"first 63\n(.*\n)*reverse .*1 barrier(.*\n)*No races", r"\A\Z"),
+            (["trace", wrong], 1, r"\Afirst \d+\n", r"thread \(0, 0, 0\), at [^ ]*wrong.cu:6: .*\n(.*\n)*simt: .*wrong.cu: 1 of 1 launches failed\n"),
+            (["run", right, "--blocks", "0"], 2, r"\A\Z", r"\Asimt: --blocks 0: must be .*\n\Z"),
+            (["run", "right"], 2, r"\A\Z", r"\Asimt: right: must be a CUDA file, as in mine.cu\n\Z"),
+        ]:
+            done = subprocess.run([simt, *words], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertRegex(done.stdout, out)
+            self.assertRegex(done.stderr, err)
+
 
 class Installed(Packages):
+    def test_the_command_where_it_has_been_moved(self) -> None:
+        self.install("simt")
+        moved = self.prefix.parent / "a place"
+        self.prefix.rename(moved)
+        self.require_commands(moved / "bin" / "simt")
+
     def test_the_engine(self) -> None:
         self.require_passes(SIMT / "example", 2, self.install("simt"))
 
@@ -51,6 +92,23 @@ class Added(Packages):
 
     def test_the_whole(self) -> None:
         self.require_passes(OUTSIDE, 1, f"-DWORKBOOK={ROOT}", FROM_C)
+
+
+class Wheel(Packages):
+    """Compiles the engine once more, with what pip installs for that."""
+
+    def test_commands_and_engine(self) -> None:
+        self.run_command(sys.executable, "-m", "venv", self.prefix)
+        pip = [self.prefix / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+        done = subprocess.run([*pip, "download", "--quiet", "--dest", self.prefix, "scikit-build-core>=0.10"], capture_output=True, text=True)
+        if done.returncode:
+            self.skipTest(f"pip has no scikit-build-core: {done.stderr.strip().splitlines()[-1]}")
+        self.run_command(*pip, "wheel", "--no-deps", "--wheel-dir", self.prefix, SIMT)
+        (wheel,) = self.prefix.glob("simt_engine-*.whl")
+        self.run_command(*pip, "install", "--no-deps", wheel)
+        self.require_commands(self.prefix / "bin" / "simt")
+        where = self.run_command(self.prefix / "bin" / "simt", "--prefix").strip()
+        self.require_passes(SIMT / "example", 2, f"-DCMAKE_PREFIX_PATH={where}")
 
 
 if __name__ == "__main__":

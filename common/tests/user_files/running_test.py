@@ -5,6 +5,7 @@ import io
 import os
 import tempfile
 import unittest
+import unittest.mock
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,6 +153,15 @@ class Harness(unittest.TestCase):
         with contextlib.redirect_stderr(errors):
             self.assertEqual(conclude_files(what, reported), 0)
         self.assertRegex(errors.getvalue(), r"a sample: 5 blocks of each launch that has more \(1 of 1\); what the other")
+
+    def test_five_known_kernels_optimized_as_run_does(self):
+        what = Asked([str(HERE.parents[1] / "simt" / "example" / "speed.cu")], [], None, 60, ["all", "1"])
+        with tempfile.TemporaryDirectory() as place:  # not traced: no observer, and atomics that need not be atomic
+            program = program_of(what, False, BUILD, Path(place))
+            for threads in "1", "2":
+                with unittest.mock.patch.dict(os.environ, SIMT_THREADS=threads):
+                    reported = run_program(program, what, Path(place), quietly=True)
+                self.assertEqual((reported.status, reported.launched, reported.failures), (0, 10, []))
 
     def test_limits_count_processor_time(self):
         with tempfile.TemporaryDirectory() as place:
