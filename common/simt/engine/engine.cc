@@ -160,9 +160,9 @@ void Worker::order_threads(std::uint64_t seed) {
       const unsigned linear = warp.number * 32 + lane_order[position];
       thread.index = index_of(linear, block);
       thread.number = linear;
-      thread.lane = lane_order[position];
-      thread.warp = w;
-      thread.position = position;
+      thread.lane = static_cast<std::uint16_t>(lane_order[position]);
+      thread.warp = static_cast<std::uint16_t>(w);
+      thread.position = static_cast<std::uint16_t>(position);
       warp.lanes[thread.lane] = &thread;
     }
   }
@@ -331,7 +331,7 @@ void Worker::fiber_main() {
     Thread& thread = *self.current_;
     thread.wait = nullptr;
     thread.kernel_before_awaited = !self.launch_->dependent;
-    if (std::exchange(thread.copies_used, false)) thread.copies.forget();
+    if (std::exchange(thread.copies_used, false)) thread.copies->forget();
     std::string thrown;
     try {
       self.launch_->body();
@@ -356,7 +356,8 @@ void Worker::fiber_main() {
 
 // Has the thread, which has returned, waited for what it had to wait for?
 void Worker::check_waits(const Thread& thread) {
-  if (const Copy* copy = thread.copies.oldest(); copy != nullptr && !observers_.empty()) {
+  const Copy* copy = thread.copies_used ? thread.copies->oldest() : nullptr;
+  if (copy != nullptr && !observers_.empty()) {
     void* stack[] = {static_cast<char*>(const_cast<void*>(copy->pc)) - 1};
     fail(cudaErrorLaunchFailure, &thread, source_line(stack),
          "the thread returned without having waited for this cp.async");

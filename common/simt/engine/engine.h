@@ -49,19 +49,20 @@ struct alignas(64) Fiber {
   struct Thread* thread = nullptr;
 };
 
-struct alignas(64) Thread {  // what a switch needs is in one cache line
+struct alignas(64) Thread {  // one cache line
   uint3 index;
   unsigned number;  // in the block, as CUDA counts
-  unsigned lane;
-  unsigned warp;      // position in the schedule, as everywhere in this file
-  unsigned position;  // of the lane in its warp's schedule
-  Fiber* fiber;       // null before it starts and after it returns
-  const Wait* wait;   // null while it runs
-  const Awaited* awaited;
+  std::uint16_t lane;
+  std::uint16_t warp;      // position in the schedule, as everywhere in this file
+  std::uint16_t position;  // of the lane in its warp's schedule
   bool kernel_before_awaited;
   bool copies_used;
-  CopyGroups copies;
+  Fiber* fiber;      // null before it starts and after it returns
+  const Wait* wait;  // null while it runs
+  const Awaited* awaited;
+  std::unique_ptr<CopyGroups> copies;
 };
+static_assert(sizeof(Thread) == 64);
 
 // `ready` has a bit per position in the schedule, all else a bit per lane.
 struct Warp {
@@ -183,8 +184,9 @@ class Worker {
   void grid_dependency_wait();
 
   CopyGroups& copies() {
+    if (current_->copies == nullptr) current_->copies = std::make_unique<CopyGroups>();
     current_->copies_used = true;
-    return current_->copies;
+    return *current_->copies;
   }
 
   // For what threads wait for elsewhere (mbarrier.h, setmaxnreg.h, wgmma.h): the current thread waits until it is among
