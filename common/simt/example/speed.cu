@@ -1,5 +1,5 @@
-// How fast the engine is: five kernels that every course has, each with its result checked and the least processor time of
-// several launches.
+// How fast the engine is: five kernels that every course has, each with its result checked and the least processor time
+// of several launches.
 //
 //   SIMT_THREADS=1 ./workbook run common/simt/example/speed.cu -- all 21
 #include <time.h>
