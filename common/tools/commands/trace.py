@@ -91,9 +91,9 @@ def _say(counted: JsonObject, gpu: Gpu, most_lines: int) -> None:
 
 def _trace(files: Asked, arguments: argparse.Namespace, gpu: Gpu) -> int:
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
-        ran = run_files(files, traced=True, quietly=arguments.json)
+        ran = run_files(files, counted=True, quietly=arguments.json)
     if arguments.json:
-        print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
+        print(json.dumps({"launches": ran.launches, "failures": ran.failures, "mistakes": ran.mistakes}, indent=1))
     else:
         _say_launches(ran, files, gpu, arguments.lines)
     return conclude_files(files, ran)
@@ -108,5 +108,5 @@ def _say_launches(ran: Ran, files: Asked, gpu: Gpu, most_lines: int) -> None:
         say("\n" + trace_report.launch_report(launch, gpu, most_lines, roots))
         if times > 1:
             say(f"So do {times} launches.")
-    if not ran.failures and ran.launches:
+    if not ran.failures and not ran.mistakes and ran.launches:
         say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")
