@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from tools.base import GPUS, Failure, complain, in_words
 from tools.showing import traced_files
-from tools.user_files import add_file_arguments, conclude_files, files_of, run_files
+from tools.user_files import add_file_arguments, add_no_races, files_of, run_and_conclude
 
 DESCRIPTION = "CUDA programs on a machine without a GPU: compiled by g++ for an engine that finds their mistakes."
 
@@ -33,6 +33,8 @@ def _parser(prefix: Path, version: str) -> argparse.ArgumentParser:
                                  help="source lines to show per kernel (default: 8)")
             command.add_argument("--json", action="store_true", help="print the counts as JSON instead")
         add_file_arguments(command, seconds)
+        if name == "run":
+            add_no_races(command)
     return parser
 
 
@@ -52,7 +54,7 @@ def main(prefix: Path, version: str, words: "list[str] | None" = None) -> int:
             raise Failure(f"{arguments.chapters[0]}: must be a CUDA file, as in mine.cu", status=2)
         if arguments.command == "trace":
             return traced_files.trace_files(files, GPUS[arguments.gpu], arguments.lines, arguments.json, prefix)
-        return conclude_files(files, run_files(files, installed=prefix))
+        return run_and_conclude(files, prefix)
     except Failure as failure:
         complain(f"simt: {failure}")
         return failure.status

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "simt/cuda/host_checks.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
@@ -49,12 +50,50 @@ class HostMemory {
 
 }  // namespace
 
+bool simt::host_checks::registered(const void* pointer) { return HostMemory::instance().contains(pointer); }
+
 // ---- launches
+
+namespace {
+constexpr std::size_t usual_shared = 48 * 1024;
+
+std::map<const void*, std::size_t>& opted_in() {
+  static auto& kernels = *new std::map<const void*, std::size_t>;
+  return kernels;
+}
+std::mutex opting_in;
+
+// Empty if the launch may have its shared memory, as on a GPU.
+std::string too_much_shared(const void* kernel, std::size_t dynamic) {
+  const simt::Module* const module = simt::module_at(kernel);
+  const std::size_t fixed = module != nullptr ? module->static_shared_of(kernel) : 0;
+  if (fixed > usual_shared)
+    return std::to_string(fixed) + " bytes of static shared memory: nvcc takes at most 49152, more has to be dynamic";
+  const std::lock_guard lock(opting_in);
+  const auto allowed = opted_in().find(kernel);
+  if (dynamic + fixed <= usual_shared || (allowed != opted_in().end() && dynamic <= allowed->second)) return "";
+  return std::to_string(dynamic) + " bytes of dynamic shared memory" +
+         (fixed != 0 ? " and " + std::to_string(fixed) + " of static" : "") +
+         ": more than 49152 need cudaFuncSetAttribute(.., cudaFuncAttributeMaxDynamicSharedMemorySize, ..) first";
+}
+}  // namespace
+
+void simt::opt_in(const void* kernel, std::size_t bytes) {
+  const std::lock_guard lock(opting_in);
+  opted_in()[kernel] = bytes;
+}
 
 cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, const Body& body, bool cooperative) {
   if (const cudaError_t before = broken(); before != cudaSuccess) return before;
-  const cudaError_t error = cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
-                                        : launch(kernel, c.grid, c.block, c.shared_bytes, body);
+  const cudaError_t error = [&] {
+    if (const std::string much = too_much_shared(kernel, c.shared_bytes); !much.empty())
+      return fail(cudaErrorInvalidValue, "kernel " + kernel_name(kernel) + ": " + much);
+    host_checks::launching(c.stream, kernel);
+    const host_checks::Lifted lifted;
+    return cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
+                       : launch(kernel, c.grid, c.block, c.shared_bytes, body);
+  }();
+  host_checks::launched();
   if (error == cudaSuccess) return error;
   std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
   note_failed_launch(cudaGetErrorString(error));
@@ -119,10 +158,15 @@ cudaError_t simt::best_block(int* grid, int* block, const void* kernel, std::siz
 
 // ---- memory
 
-cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) { return cudaMalloc(pointer, bytes); }
+cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
+  const cudaError_t error = cudaMalloc(pointer, bytes);
+  if (error == cudaSuccess && *pointer != nullptr) simt::host_checks::allocated(*pointer, bytes, true);
+  return error;
+}
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned) {
-  *pointer = std::malloc(std::max<std::size_t>(bytes, 1));
+  *pointer = simt::host_checks::allocate_pinned(bytes);
+  if (*pointer == nullptr) *pointer = std::malloc(std::max<std::size_t>(bytes, 1));
   if (*pointer == nullptr)
     return simt::fail(cudaErrorMemoryAllocation, "cudaMallocHost: no memory for " + std::to_string(bytes) + " bytes");
   HostMemory::instance().add(*pointer, bytes);
@@ -138,7 +182,7 @@ cudaError_t cudaFreeHost(void* pointer) {
   if (!HostMemory::instance().remove(pointer))
     return simt::fail(cudaErrorInvalidValue,
                       "cudaFreeHost: the pointer is not one of cudaMallocHost's, or freed already");
-  std::free(pointer);
+  if (!simt::host_checks::free_pinned(pointer)) std::free(pointer);
   return cudaSuccess;
 }
 
@@ -277,7 +321,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t) { return simt::broken(); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, std::size_t, unsigned) { return simt::broken(); }
 
@@ -287,25 +331,28 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStr
 
 cudaError_t cudaCtxResetPersistingL2Cache() { return simt::broken(); }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaStreamWaitEvent: a null event");
+  simt::host_checks::waits_for_event(stream, event);
   return simt::broken();
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+  simt::host_checks::waited(nullptr, true);
   callback(stream, simt::broken(), data);
   return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  simt::host_checks::waited(nullptr, true);
   function(data);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventQuery: a null event");
-  return simt::broken();
+  return cudaEventSynchronize(event);
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
@@ -316,6 +363,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaDeviceReset() {
   simt::breaks(cudaSuccess);
+  simt::host_checks::waited(nullptr, true);
+  simt::host_checks::all_freed();
   return cudaSuccess;
 }
 

@@ -23,4 +23,7 @@ void launch_by_syntax(const LaunchConfig& config, const void* kernel, const Body
 // launch_cooperative().
 cudaError_t launch_as_cuda(const LaunchConfig& config, const void* kernel, const Body& body, bool cooperative = false);
 
+// Of a kernel: as much dynamic shared memory as cudaFuncSetAttribute allows it. Without that, a block has 48 KB.
+void opt_in(const void* kernel, std::size_t bytes);
+
 }  // namespace simt

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "simt/cuda/host_checks.h"
 #include "simt/cuda/host_memory.h"
 #include "simt/cuda/launch_syntax.h"
 #include "simt/engine/device_memory.h"
@@ -25,6 +26,7 @@ struct SimtStream {};
 struct SimtEvent {
   std::chrono::steady_clock::time_point time;
   bool recorded = false;
+  cudaStream_t stream = nullptr;  // in which it was recorded
 };
 
 namespace {
@@ -60,7 +62,10 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   const simt::HostMemory info = simt::host_memory();
   if (bytes <= info.free) *pointer = simt::DeviceMemory::instance().allocate(bytes);
-  if (*pointer != nullptr) return cudaSuccess;
+  if (*pointer != nullptr) {
+    simt::host_checks::allocated(*pointer, bytes, false);
+    return cudaSuccess;
+  }
   return simt::fail(cudaErrorMemoryAllocation, "cudaMalloc: " + std::to_string(bytes) + " bytes asked for, " +
                                                    std::to_string(info.free) + " of " + std::to_string(info.total) +
                                                    " are free");
@@ -69,12 +74,14 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t cudaFree(void* pointer) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (pointer == nullptr) return cudaSuccess;
+  simt::host_checks::waited(nullptr, true);
+  simt::host_checks::freeing(pointer);
   const std::string wrong = simt::DeviceMemory::instance().free(pointer);
   if (wrong.empty()) return cudaSuccess;
   return simt::fail(cudaErrorInvalidValue, "cudaFree: " + hexadecimal(pointer) + " is " + wrong);
 }
 
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
     return simt::fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: kind " + std::to_string(kind) + " is not one");
@@ -97,12 +104,22 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   std::string wrong = check("destination", to, to_device);
   if (wrong.empty()) wrong = check("source", from, from_device);
   if (!wrong.empty()) return simt::fail(cudaErrorInvalidValue, wrong);
+  const simt::host_checks::Lifted lifted;
+  simt::host_checks::copied(to, from, bytes);
   std::memmove(to, from, bytes);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy(to, from, bytes, kind);
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  simt::host_checks::waited(nullptr, true);
+  return copy(to, from, bytes, kind);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  const cudaError_t error = copy(to, from, bytes, kind);
+  if (error != cudaSuccess) return error;
+  simt::host_checks::copy_begins(to, from, bytes, stream);
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
@@ -112,6 +129,8 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   if (!wrong.empty())
     return simt::fail(cudaErrorInvalidValue,
                       "cudaMemset of " + std::to_string(bytes) + " bytes: " + hexadecimal(to) + " is " + wrong);
+  const simt::host_checks::Lifted lifted;
+  simt::host_checks::written(to, bytes);
   std::memset(to, value, bytes);
   return cudaSuccess;
 }
@@ -129,17 +148,25 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   *stream = new SimtStream;
+  simt::host_checks::made_stream(*stream, true);
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  *stream = new SimtStream;
+  simt::host_checks::made_stream(*stream, (flags & 1) == 0);  // cudaStreamNonBlocking
+  return cudaSuccess;
+}
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return simt::broken(); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  simt::host_checks::waited(stream, false);
+  return simt::broken();
+}
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = new SimtEvent;
@@ -153,15 +180,23 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventRecord: a null event");
   event->time = std::chrono::steady_clock::now();
   event->recorded = true;
+  event->stream = stream;
+  simt::host_checks::recorded(event, stream);
   return cudaSuccess;
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return simt::broken(); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event != nullptr) {
+    simt::host_checks::waited(event->stream, false);
+    simt::host_checks::waited_for_event(event);
+  }
+  return simt::broken();
+}
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
@@ -232,8 +267,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.totalConstMem = 64 * 1024;
   p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
   p.concurrentKernels = 1;
-  // Kernels read the host's memory as any program does.
-  p.pageableMemoryAccess = p.pageableMemoryAccessUsesHostPageTables = p.hostNativeAtomicSupported = 1;
+  p.hostNativeAtomicSupported = 1;
   p.directManagedMemAccessFromHost = p.memoryPoolsSupported = 1;
   p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.memPitch = 0x7fffffff;
@@ -306,7 +340,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return simt::fail(cudaErrorInvalidValue, "device attribute " + std::to_string(attribute) + " is not known here");
 }
 
-cudaError_t cudaDeviceSynchronize() { return simt::broken(); }
+cudaError_t cudaDeviceSynchronize() {
+  simt::host_checks::waited(nullptr, true);
+  return simt::broken();
+}
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = cuda_version;
@@ -320,7 +357,10 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (value >= 0 && static_cast<std::size_t>(value) <= simt::max_shared()) return cudaSuccess;
+  if (value >= 0 && static_cast<std::size_t>(value) <= simt::max_shared()) {
+    simt::opt_in(kernel, static_cast<std::size_t>(value));
+    return cudaSuccess;
+  }
   return simt::fail(cudaErrorInvalidValue, "kernel " + simt::kernel_name(kernel) + ": " + std::to_string(value) +
                                                " bytes of dynamic shared memory: a block can have " +
                                                std::to_string(simt::max_shared()));

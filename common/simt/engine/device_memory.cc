@@ -29,7 +29,7 @@ void* reserve(std::uintptr_t address, std::size_t bytes, int flags) {
   return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 }
 
-bool protect(std::uintptr_t begin, std::uintptr_t end, int protection) {
+bool permit(std::uintptr_t begin, std::uintptr_t end, int protection) {
   return mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
 }
 
@@ -85,10 +85,11 @@ void* DeviceMemory::allocate(std::size_t bytes) {
   const std::size_t size = round_up(aligned, page_bytes());
   const std::uintptr_t pages = find_room(size);
   if (pages == 0) return nullptr;
-  if (!protect(pages, pages + size, PROT_READ | PROT_WRITE)) return nullptr;
+  if (!permit(pages, pages + size, PROT_READ | PROT_WRITE)) return nullptr;
   std::memset(reinterpret_cast<void*>(pages), 0xff, size);
   next_ = pages + size + distance;
-  blocks_[pages] = {pages + size - aligned, bytes, pages + size, true};
+  Block& block = blocks_[pages] = {pages + size - aligned, bytes, pages + size, true};
+  protect(block);
   allocated_ += bytes;
   return reinterpret_cast<void*>(pages + size - aligned);
 }
@@ -108,6 +109,56 @@ std::string DeviceMemory::free(void* pointer) {
   block->second.live = false;
   allocated_ -= block->second.bytes;
   return "";
+}
+
+void DeviceMemory::protect(const Block& block) {
+  const bool shut = closed_ && (!block.managed || kernels_run_);
+  permit(block.start / page_bytes() * page_bytes(), block.end, shut ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+
+void DeviceMemory::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (const auto& [pages, block] : blocks_)
+    if (block.live) protect(block);
+}
+
+void DeviceMemory::lift() {
+  const std::lock_guard lock(mutex_);
+  closed_ = false;
+  for (const auto& [pages, block] : blocks_)
+    if (block.live) protect(block);
+}
+
+void DeviceMemory::open_to_host(void* pointer) {
+  const std::lock_guard lock(mutex_);
+  const auto block = at_or_before(reinterpret_cast<std::uintptr_t>(pointer));
+  block->second.managed = true;
+  protect(block->second);
+}
+
+void DeviceMemory::kernels_run() {
+  const std::lock_guard lock(mutex_);
+  kernels_run_ = true;
+  for (const auto& [pages, block] : blocks_)
+    if (block.live && block.managed) protect(block);
+}
+
+void DeviceMemory::kernels_have_ended() {
+  const std::lock_guard lock(mutex_);
+  kernels_run_ = false;
+  for (const auto& [pages, block] : blocks_)
+    if (block.live && block.managed) protect(block);
+}
+
+bool DeviceMemory::ends_wait(const void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = at_or_before(a);
+  if (found == blocks_.end() || !found->second.live || !found->second.managed || a >= found->second.end ||
+      !kernels_run_)
+    return false;
+  return permit(found->first, found->second.end, PROT_READ | PROT_WRITE);
 }
 
 bool DeviceMemory::contains(const void* address) const {
@@ -131,6 +182,15 @@ std::string DeviceMemory::outside(const void* address, std::size_t bytes) {
              "-byte allocation";
   }
   return where(address);
+}
+
+std::optional<DeviceMemory::Block> DeviceMemory::live_block_at(std::uintptr_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = at_or_before(address);
+  if (found == blocks_.end() || !found->second.live) return std::nullopt;
+  const Block& block = found->second;
+  if (address < block.start || address >= block.start + block.bytes) return std::nullopt;
+  return block;
 }
 
 std::string DeviceMemory::where(const void* address) {
@@ -172,7 +232,7 @@ void DeviceMemory::replace_all(const std::vector<Block>& by) {
   blocks_.clear();
   for (const Block& block : by) {
     const std::uintptr_t pages = block.start / page_bytes() * page_bytes();
-    protect(pages, block.end, PROT_READ | PROT_WRITE);
+    permit(pages, block.end, PROT_READ | PROT_WRITE);
     blocks_[pages] = block;
   }
 }

@@ -4,13 +4,14 @@
 // An allocation starts as far right in its pages as 16-byte alignment permits; sizes that are multiples of 256
 // therefore start at multiples of 256, as on a GPU. What lies between the first page's start and the allocation
 // (less than a page) and after its end (less than 16 bytes) is accessible and not checked. Where kernels are traced,
-// every allocation starts at a multiple of 256, and up to 255 bytes after its end are not checked.
+// every allocation starts at a multiple of 256, and the race detector checks each access against its end.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,14 @@ namespace simt {
 class DeviceMemory {
  public:
   static DeviceMemory& instance();
+
+  struct Block {
+    std::uintptr_t start;  // the allocation
+    std::size_t bytes;
+    std::uintptr_t end;  // of its pages
+    bool live;
+    bool managed = false;  // the host may touch it, too
+  };
 
   // Memory for `bytes` > 0, filled with 0xFF; null if there are no addresses or pages left.
   void* allocate(std::size_t bytes);
@@ -29,6 +38,9 @@ class DeviceMemory {
   // Is the address in the reserved range, allocated or not?
   bool contains(const void* address) const;
 
+  // The live allocation in whose bytes the address lies.
+  std::optional<Block> live_block_at(std::uintptr_t address);
+
   // Empty if all bytes lie in one live allocation; else where they lie.
   std::string outside(const void* address, std::size_t bytes);
 
@@ -37,12 +49,14 @@ class DeviceMemory {
 
   std::size_t allocated() const;
 
-  struct Block {
-    std::uintptr_t start;  // the allocation
-    std::size_t bytes;
-    std::uintptr_t end;  // of its pages
-    bool live;
-  };
+  // In a program that is watched (findings.h), the host may not touch what is allocated, but for managed memory, and
+  // that only while no kernel runs.
+  void close();                      // from now on
+  void lift();                       // the engine may; close() again afterwards
+  void open_to_host(void* pointer);  // managed
+  void kernels_run();
+  void kernels_have_ended();
+  bool ends_wait(const void* address);  // of managed memory in spite of a kernel; false if that was not closed
 
   // For a process that has the same allocations at the same addresses as another one.
   std::uintptr_t first_address() const { return begin_; }
@@ -63,6 +77,8 @@ class DeviceMemory {
   std::uintptr_t end_ = 0;
   std::uintptr_t next_ = 0;  // where the search for room starts: right of the newest block
   std::size_t allocated_ = 0;
+  bool closed_ = false, kernels_run_ = false;
+  void protect(const Block& block);
   Blocks blocks_;
   mutable std::mutex mutex_;
 };

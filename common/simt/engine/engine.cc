@@ -130,6 +130,7 @@ void Worker::prepare(Launch& launch) {
   observers_ = launch.observers;
   variables_ = DeviceVariable::all();
   computing_ = telling_ = false;
+  suspicion_ = nullptr;
   observe(&Observer::launch_begins, launch);
   parked_.clear();
   made_room_ = false;

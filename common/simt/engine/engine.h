@@ -164,8 +164,11 @@ class Worker {
   }
   // The same of an access by the current thread, whose kernel called at `pc`.
   MemoryAccess memory_access(const void* pc, const void* pointer, std::size_t size, Access access) const;
-  void tell_of_access(const void* pc, const void* pointer, std::size_t size, Access access) {
-    if (!observers_.empty() && !computing()) observe(&Observer::accessed, memory_access(pc, pointer, size, access));
+  void tell_of_access(const void* pc, const void* pointer, std::size_t size, Access access, bool is_volatile = false) {
+    if (observers_.empty() || computing()) return;
+    MemoryAccess made = memory_access(pc, pointer, size, access);
+    made.is_volatile = is_volatile;
+    observe(&Observer::accessed, made);
   }
   void tell_of_ldmatrix_row(const void* pc, const void* row) {
     if (!observers_.empty()) observe(&Observer::ldmatrix_row, memory_access(pc, row, 16, Access::read));
@@ -207,6 +210,19 @@ class Worker {
 
   // Ends the launch: `what` happened to the thread (null: to the block) `at` this line (empty: not known).
   [[noreturn]] void fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what);
+  // What the current thread did looks like a mistake, and is one if nothing explains it until the block's next barrier
+  // or end, or if the launch fails before for another reason: then this is said in its place.
+  void suspect(const std::string& at, const std::string& what);
+  bool suspected() const { return suspicion_ != nullptr && suspicion_->block == block_number(); }
+  // As fail(), of a thread by its number, with the race or the like that it is in.
+  [[noreturn]] void fail_of(unsigned thread, const std::string& at, const std::string& what);
+  void fail_if_suspected();
+  bool on_a_fiber(std::uintptr_t address) const;
+  // Is this the grid's barrier?
+  bool at_grid_barrier(const Awaited* what) const { return what == &grid_barrier_; }
+  std::uint64_t block_number() const {
+    return blockIdx.x + (std::uint64_t(blockIdx.y) + std::uint64_t(blockIdx.z) * launch_->grid.y) * launch_->grid.x;
+  }
   // Why this lane of the running thread's warp is not at its call: "it has returned".
   std::string absence(int lane, unsigned mask) const;
 
@@ -223,6 +239,7 @@ class Worker {
   void check_time(Running& since);
   void signalled(const ucontext_t& context);
   void fail_if_overdue();
+  void fail_if_overdue_at(const void* pc);  // the kernel's line, for observers
 
  private:
   [[noreturn]] static void fiber_main();
@@ -256,6 +273,7 @@ class Worker {
   void keep_stack(void* instruction);
   void explain_fault();
   void explain_overdue();
+  std::string overdue_text() const;
   [[noreturn]] void not_in_mask(const Wait& wait, unsigned mask);
   [[noreturn]] void different_collectives(const Warp& warp, const Collective& waiting, const Wait& wait);
   [[noreturn]] void never_complete(const Warp& warp, const Collective& collective);
@@ -287,6 +305,12 @@ class Worker {
   std::vector<Fiber*> idle_;
   Fiber main_;  // the worker's own stack
   SharedMemory shared_;
+  struct Suspicion {
+    std::uint64_t block;
+    Thread thread;
+    std::string at, what;
+  };
+  std::unique_ptr<Suspicion> suspicion_;
   DeviceVariable::Range variables_;       // all device variables lie there, and others between them
   std::span<Observer* const> observers_;  // of launch_
   bool computing_ = false;                // a collective: what it accesses is no access of the kernel's

@@ -6,9 +6,11 @@
 #include <map>
 #include <utility>
 
+#include "simt/engine/findings.h"
+
 namespace {
 
-thread_local cudaError_t last_error = cudaSuccess;
+thread_local cudaError_t last_error = cudaSuccess, latest_failure = cudaSuccess;
 thread_local std::map<cudaError_t, std::string> messages;
 std::atomic<cudaError_t> kernel_error = cudaSuccess;  // see broken()
 
@@ -69,10 +71,13 @@ const char* meaning(cudaError_t error) {
 }  // namespace
 
 cudaError_t simt::fail(cudaError_t code, std::string message) {
-  last_error = code;
+  last_error = latest_failure = code;
+  failed();
   messages[code] = std::move(message);
   return code;
 }
+
+cudaError_t simt::last_failure() { return latest_failure; }
 
 cudaError_t simt::broken() { return kernel_error; }
 
@@ -89,11 +94,15 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaGetLastError() {
+  simt::looked_at_last_error();
   const cudaError_t error = std::exchange(last_error, cudaSuccess);
   return kernel_error != cudaSuccess ? kernel_error.load() : error;
 }
 
-cudaError_t cudaPeekAtLastError() { return kernel_error != cudaSuccess ? kernel_error.load() : last_error; }
+cudaError_t cudaPeekAtLastError() {
+  simt::looked_at_last_error();
+  return kernel_error != cudaSuccess ? kernel_error.load() : last_error;
+}
 
 namespace {
 std::vector<std::string>& failures() {

@@ -57,6 +57,12 @@ cudaError_t fail(cudaError_t code, std::string message);
 cudaError_t broken();
 void breaks(cudaError_t error);
 
+cudaError_t last_failure();  // the code of the last call of fail()
+
+// Around a call of the runtime, by name, whose error the program throws away (findings.h).
+void discarding();
+void discarded(const char* name, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
 // The messages of their failed launches.
 void note_failed_launch(const std::string& message);
 const std::vector<std::string>& failed_launches();

@@ -10,6 +10,7 @@
 
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
 
 namespace simt {
 namespace {
@@ -29,8 +30,39 @@ bool passed_on(const struct sigaction& previous, int signal, siginfo_t* info, vo
   return true;
 }
 
+void* instruction_of(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<void*>(context.uc_mcontext.pc);
+#else
+  static_cast<void>(context);
+  return nullptr;
+#endif
+}
+
+bool is_write(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return context.uc_mcontext.gregs[REG_ERR] & 2;
+#else
+  static_cast<void>(context);
+  return false;
+#endif
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   if (worker != nullptr && worker->in_kernel()) worker->fault(signal, *info, *static_cast<ucontext_t*>(context));
+  if (watching() && (worker == nullptr || !worker->in_kernel())) {
+    std::array<void*, 32> frames;
+    void* const instruction = instruction_of(*static_cast<ucontext_t*>(context));
+    const int depth = backtrace(frames.data(), frames.size());
+    const auto found = std::find(frames.begin(), frames.begin() + depth, instruction);
+    const auto first = found != frames.begin() + depth ? found : frames.begin();
+    const std::string line = source_line({&*first, static_cast<std::size_t>(frames.begin() + depth - first)});
+    if (host_touches(info->si_addr, is_write(*static_cast<ucontext_t*>(context)),
+                     line.empty() ? "an unknown line" : line))
+      return;
+  }
   // By default that ends the process.
   const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
   if (!passed_on(previous, signal, info, context))
@@ -52,17 +84,6 @@ double processor_seconds(pthread_t thread) {
   timespec time = {};
   if (pthread_getcpuclockid(thread, &clock) == 0) clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-void* instruction_of(const ucontext_t& context) {
-#if defined(__x86_64__)
-  return reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RIP]);
-#elif defined(__aarch64__)
-  return reinterpret_cast<void*>(context.uc_mcontext.pc);
-#else
-  static_cast<void>(context);
-  return nullptr;
-#endif
 }
 
 }  // namespace
@@ -90,6 +111,14 @@ void Worker::record(cudaError_t code, const Thread* thread, const std::string& a
   telling_ = true;
   const std::lock_guard lock(launch_->mutex);
   if (launch_->failed.exchange(true)) return;
+  // A race says more than what the reader of it looked like.
+  if (suspected() && !what.starts_with("race on")) {
+    const auto before = std::move(suspicion_);
+    launch_->failure = {cudaErrorLaunchFailure, "kernel " + kernel_name(launch_->kernel) + ", block " + text(blockIdx) +
+                                                    ", thread " + text(before->thread.index) + ", at " + before->at +
+                                                    ": " + before->what};
+    return;
+  }
   std::string message = "kernel " + kernel_name(launch_->kernel) + ", block " + text(blockIdx);
   if (thread != nullptr) message += ", thread " + text(thread->index);
   launch_->failure = {code, message + (at.empty() ? ": " : ", at " + at + ": ") + what};
@@ -100,11 +129,37 @@ void Worker::fail(cudaError_t code, const Thread* thread, const std::string& at,
   siglongjmp(landing_, failed);
 }
 
+void Worker::suspect(const std::string& at, const std::string& what) {
+  if (suspected()) return;
+  suspicion_ = std::make_unique<Suspicion>(Suspicion{block_number(), {}, at, what});
+  suspicion_->thread.index = current_->index;
+}
+
+void Worker::fail_of(unsigned thread, const std::string& at, const std::string& what) {
+  Thread named = {};
+  named.index = index_of(thread, launch_->block);
+  fail(cudaErrorLaunchFailure, &named, at, what);
+}
+
+bool Worker::on_a_fiber(std::uintptr_t address) const {
+  const auto within = [address](const Fiber& fiber) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(fiber.stack);
+    return begin <= address && address < begin + stack_bytes;
+  };
+  return within(*current_->fiber) ||
+         std::any_of(fibers_.begin(), fibers_.end(), [&](const auto& fiber) { return within(*fiber); });
+}
+
+void Worker::fail_if_suspected() {
+  if (!suspected()) return;
+  fail(cudaErrorLaunchFailure, nullptr, "", "");  // which says what was suspected
+}
+
 void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context) {
   fault_.address = info.si_addr;
   fault_.access_known = false;
 #if defined(__x86_64__)
-  fault_.write = context.uc_mcontext.gregs[REG_ERR] & 2;
+  fault_.write = is_write(context);
   fault_.access_known = true;
   // Not a page fault but a protection fault: the address of a 16-byte instruction is not a multiple of 16.
   fault_.misaligned = signal == SIGSEGV && info.si_code == SI_KERNEL;
@@ -192,14 +247,22 @@ void Worker::fail_if_overdue() {
   siglongjmp(landing_, overdue);
 }
 
-void Worker::explain_overdue() {
-  const std::string at = source_line({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)});
+void Worker::fail_if_overdue_at(const void* pc) {
+  if (turn_.load(std::memory_order_relaxed) != overdue_turn_.load(std::memory_order_relaxed)) return;
+  fail(cudaErrorLaunchTimeout, current_, line_of(pc), overdue_text());
+}
+
+std::string Worker::overdue_text() const {
   char patience[32];
   std::snprintf(patience, sizeof patience, "%g", launch_->schedule.patience);
-  record(cudaErrorLaunchTimeout, current_, at,
-         std::string("the thread has run for ") + patience +
-             " s and has neither waited nor returned. If its loop waits for what another thread writes, it never ends: "
-             "threads run one after the other here, from one barrier to the next");
+  return std::string("the thread has run for ") + patience +
+         " s and has neither waited nor returned. If its loop waits for what another thread writes, it never ends: "
+         "threads run one after the other here, from one barrier to the next";
+}
+
+void Worker::explain_overdue() {
+  record(cudaErrorLaunchTimeout, current_, source_line({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)}),
+         overdue_text());
 }
 
 }  // namespace simt

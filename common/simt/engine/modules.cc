@@ -152,7 +152,8 @@ void read_program_from(int file) { open_program = file; }
 
 const Module* module_at(const void* address) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, std::uintptr_t>, std::unique_ptr<Module>> modules;
+  static auto& modules =  // asked until the process ends
+      *new std::map<std::pair<std::string, std::uintptr_t>, std::unique_ptr<Module>>;
   Search search{reinterpret_cast<std::uintptr_t>(address), {}};
   if (dl_iterate_phdr(visit, &search) == 0) return nullptr;
   const std::lock_guard lock(mutex);

@@ -37,6 +37,7 @@ struct MemoryAccess {
   Access access;
   Space space;
   std::size_t offset;  // in the block's shared memory (SharedMemory::offset_of)
+  bool is_volatile = false;
 };
 
 // A number that a kernel shows, or a thread's share of it, which is to be added to those of others.
@@ -67,6 +68,7 @@ class Observer {
   virtual void warp_ends(unsigned /*warp*/) {}  // all its threads have returned
 
   virtual void accessed(const MemoryAccess&) {}
+  virtual void fence(bool /*of the block alone*/) {}  // the thread has called __threadfence() or the like
   virtual void misaligned(const MemoryAccess&) {}  // to an address that is no multiple of its size; `accessed` follows
   virtual void ldmatrix_row(const MemoryAccess&) {}
   virtual void matrix_product(std::uint64_t /*flops*/) {}

@@ -5,6 +5,7 @@
 namespace simt {
 
 bool report_when_it_ends();  // true
+bool kernels_allocate();     // true: for files whose kernels do (host_ranges.h)
 
 // Included in every such program.
 inline const bool reports = report_when_it_ends();

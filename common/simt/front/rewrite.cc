@@ -75,6 +75,7 @@ class Rewriter {
     walk();
     Rewritten rewritten;
     rewritten.text = text();
+    if (allocates_) rewritten.text += "\nstatic const bool simt_kernels_allocate = ::simt::kernels_allocate();\n";
     rewritten.kernels = std::move(kernels_);
     rewritten.has_main = has_main_;
     return rewritten;
@@ -425,10 +426,35 @@ class Rewriter {
       else if (text == "asm" || text == "__asm__" || text == "__asm")
         assembly(i);
       else if (text == "cudaLaunchKernel" || text == "cudaLaunchCooperativeKernel")
-        keep_type_of_kernel(i);
+        keep_type_of_kernel(i), discard(i);
+      else if ((text == "new" || text == "malloc") && !scopes_.empty() && scopes_.back().device)
+        allocates_ = true;
+      else if (text.starts_with("cuda") && at(i + 1) == "(")
+        discard(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
     }
+  }
+
+  // A call of the runtime that is a statement: nobody looks at its error.
+  void discard(Place i) {
+    if (i == 0 || scopes_.empty() || !in_function() || scopes_.back().device) return;
+    const std::string_view before = at(i - 1);
+    const Place close = partner_[i + 1];
+    if (close == nowhere || at(close + 1) != ";") return;
+    if (before == ")") {
+      const Place open = partner_[i - 1];
+      if (open == nowhere || open == 0 || (at(open - 1) != "if" && at(open - 1) != "for" && at(open - 1) != "while"))
+        return;
+    } else if (before != ";" && before != "{" && before != "}" && before != "else" && before != "do") {
+      return;
+    }
+    for (Place each = i; each-- > 0 && at(each) != "{" && at(each) != "}";) {
+      if (at(each) == "(") return;  // the head of a for
+      if (at(each) == ")" && partner_[each] != nowhere) each = partner_[each];
+    }
+    edits_[i].before += "::simt::discarding(), ";
+    edits_[close].after += ", ::simt::discarded(\"" + std::string(at(i)) + "\")";
   }
 
   bool in_function() const {
@@ -724,6 +750,7 @@ class Rewriter {
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
   bool has_main_ = false;
+  bool allocates_ = false;  // in a kernel
   int variables_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simt/cuda.h"
+#include "simt/cuda/host_checks.h"
 
 namespace simt {
 
@@ -26,6 +27,7 @@ class TestBuffers {
       std::fprintf(stderr, "--buffer %s: %s\n", name, cudaGetErrorString(cudaGetLastError()));
       std::exit(2);
     }
+    allocated_.push_back(memory);
     if (!is_input) {
       shown_.push_back({name, memory, count, [](const void* values, std::size_t i) {
                           if constexpr (std::is_convertible_v<T, double>)
@@ -42,17 +44,19 @@ class TestBuffers {
     if (cudaDeviceSynchronize() != cudaSuccess || cudaGetLastError() != cudaSuccess) return 1;
     for (const Shown& each : shown_) {
       if (!shows) break;
+      const host_checks::Lifted lifted;
       std::printf("%s:", each.name);
       for (std::size_t i = 0; i < each.count && i < 8; ++i) each.print(each.memory, i);
       std::printf(each.count > 8 ? " ..\n" : "\n");
     }
+    for (void* const memory : allocated_) static_cast<void>(cudaFree(memory));
     return 0;
   }
 
  private:
   struct Shown {
     const char* name;
-    const void* memory;  // which the host can read here
+    const void* memory;
     std::size_t count;
     void (*print)(const void* values, std::size_t i);
   };
@@ -75,6 +79,7 @@ class TestBuffers {
   }
 
   std::mt19937_64 random_;
+  std::vector<void*> allocated_;
   std::vector<Shown> shown_;
 };
 

@@ -91,7 +91,7 @@ char* checked_pointer(PtxRun& run, const PtxInstruction& i, const PtxArgumentOf&
 void execute_ld(PtxRun& run, const PtxInstruction& i) {
   const char* p = checked_pointer(run, i, i.arguments[1]);
   const std::size_t each = static_cast<std::size_t>(ptx_bytes(i.type));
-  run.note(p, i.count * each, PtxRun::Touch::read);
+  run.note(p, i.count * each, PtxRun::Touch::read, i);
   for (int n = 0; n < i.count; ++n) {
     Bits bits = 0;
     if (i.count == 1 && i.has("acquire") && each == 4)
@@ -111,7 +111,7 @@ void execute_ld(PtxRun& run, const PtxInstruction& i) {
 void execute_st(PtxRun& run, const PtxInstruction& i) {
   char* p = checked_pointer(run, i, i.arguments[0]);
   const std::size_t each = static_cast<std::size_t>(ptx_bytes(i.type));
-  run.note(p, i.count * each, PtxRun::Touch::write);
+  run.note(p, i.count * each, PtxRun::Touch::write, i);
   for (int n = 0; n < i.count; ++n) {
     const Bits bits = run.get(part(i.arguments[1], n), i.type);
     if (i.count == 1 && i.has("release") && each == 4)
@@ -184,7 +184,7 @@ void execute_update(PtxRun& run, const PtxInstruction& i) {
   const std::size_t address = i.pieces[0] == "atom" ? 1 : 0;
   char* p = checked_pointer(run, i, i.arguments[address]);
   const std::size_t each = static_cast<std::size_t>(ptx_bytes(i.type));
-  run.note(p, i.count * each, PtxRun::Touch::update);
+  run.note(p, i.count * each, PtxRun::Touch::update, i);
   for (int n = 0; n < i.count; ++n, p += each) {
     const Bits v = run.get(part(i.arguments[address + 1], n), i.type);
     const Bits other = i.arguments.size() > address + 2 ? run.get(i.arguments[address + 2], i.type) : 0;
@@ -299,7 +299,7 @@ void execute_stmatrix(PtxRun& run, const PtxInstruction& i) {
       const Bits even = of_lane(value, 4 * (2 * t) + g / 2), odd = of_lane(value, 4 * (2 * t + 1) + g / 2);
       value = (even >> 16 * (g % 2) & 0xffff) | (odd >> 16 * (g % 2) & 0xffff) << 16;
     }
-    run.note(to, sizeof *to, PtxRun::Touch::write);
+    run.note(to, sizeof *to, PtxRun::Touch::write, i);
     *to = static_cast<std::uint32_t>(value);
   }
 }
@@ -438,7 +438,10 @@ PtxExecute choose_activemask(PtxInstruction&) {
 // Fences order what other threads see; one OS thread runs a block, so that for the block's own threads all is in order.
 PtxExecute choose_fence(PtxInstruction& i) {
   if (i.has("proxy") || i.has("mbarrier_init")) return nullptr;
-  return [](PtxRun&, const PtxInstruction&) { __atomic_thread_fence(__ATOMIC_SEQ_CST); };
+  return [](PtxRun&, const PtxInstruction&) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (worker != nullptr && worker->in_kernel()) worker->observe(&Observer::fence, false);
+  };
 }
 PtxExecute choose_nothing(PtxInstruction&) {
   return [](PtxRun&, const PtxInstruction&) {};
@@ -544,9 +547,11 @@ char* PtxRun::pointer(const PtxArgumentOf& argument, bool shared) {
   return shared ? static_cast<char*>(shared_pointer(static_cast<std::uint32_t>(base))) : reinterpret_cast<char*>(base);
 }
 
-void PtxRun::note(const void* p, std::size_t bytes, Touch touch) {
+void PtxRun::note(const void* p, std::size_t bytes, Touch touch, const PtxInstruction& i) {
   constexpr Access accesses[] = {Access::read, Access::write, Access::atomic};
-  worker.tell_of_access(site.return_address, p, bytes, accesses[static_cast<int>(touch)]);
+  if (i.has("release") || i.has("acq_rel")) worker.observe(&Observer::fence, false);
+  const bool is_flag = i.has("volatile") || i.has("relaxed") || i.has("acquire") || i.has("release");
+  worker.tell_of_access(site.return_address, p, bytes, accesses[static_cast<int>(touch)], is_flag);
 }
 
 void PtxRun::fail(cudaError_t code, const std::string& what) { worker.fail(code, &worker.current(), text(site), what); }

@@ -120,7 +120,8 @@ class PtxRun {
   char* pointer(const PtxArgumentOf& argument, bool shared);
   // What the instruction does to memory, for all checks and counts.
   enum class Touch { read, write, update };
-  void note(const void* p, std::size_t bytes, Touch touch);
+  // `i` says whether the access is one that flags are made of, and whether it releases.
+  void note(const void* p, std::size_t bytes, Touch touch, const PtxInstruction& i);
   [[noreturn]] void fail(cudaError_t code, const std::string& what);
 
   Worker& worker;

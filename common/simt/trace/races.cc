@@ -1,8 +1,15 @@
 #include "simt/trace/races.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "simt/cuda/host_checks.h"
+#include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
+#include "simt/engine/host_ranges.h"
+#include "simt/engine/modules.h"
 #include "simt/hopper/bulk_copy.h"
 #include "simt/hopper/mbarrier.h"
 #include "simt/hopper/wgmma.h"
@@ -11,13 +18,15 @@
 namespace simt {
 namespace {
 
-std::size_t shared_offset(const void* pointer) {
+std::size_t offset_in_shared(const void* pointer) {
   return worker->shared().offset_of(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
 }  // namespace
 
 void RaceDetector::launch_begins(const Launch& launch) {
+  allocation_ = allocation_end_ = 0;
+  if (global_) global_->launch_begins();
   shadow_.launch_begins(worker->shared().extent());
   async_.launch_begins(worker->shared().extent());
   written_before_.swap(written_);
@@ -26,37 +35,132 @@ void RaceDetector::launch_begins(const Launch& launch) {
   parked_.clear();
 }
 
+void RaceDetector::launch_ends() { settle(); }
+
+void RaceDetector::block_ends() {
+  if (!global_) return;
+  settle();
+  worker->fail_if_suspected();
+}
+
 void RaceDetector::block_begins() {
+  if (global_) global_->block_begins(worker->block_number());
   after_kernel_before_.fill(dependent_ ? 0 : ~0u);
   shadow_.block_begins();
   async_.block_begins();
 }
 
-void RaceDetector::block_parked(const ParkedBlock& block) { parked_[&block] = {shadow_, async_, after_kernel_before_}; }
+void RaceDetector::block_parked(const ParkedBlock& block) {
+  parked_[&block] = {shadow_, async_, after_kernel_before_, global_ ? global_->park() : GlobalShadow::Parked()};
+}
 
 void RaceDetector::block_unparked(const ParkedBlock& block) {
   auto parked = parked_.extract(&block);
   shadow_ = std::move(parked.mapped().shadow);
   async_ = std::move(parked.mapped().async);
   after_kernel_before_ = parked.mapped().after_kernel_before;
+  if (global_) global_->unpark(parked.mapped().global);
+}
+
+// What was stored before this event is known now.
+void RaceDetector::settle() {
+  if (!global_) return;
+  global_->settle();
+  if (!stored_.mistake) return;
+  const Shadow::Mistake mistake = *std::exchange(stored_.mistake, std::nullopt);
+  const MemoryAccess& now = stored_.now;
+  const bool same = std::memcmp(stored_.old.data(), reinterpret_cast<const void*>(now.address), now.size) == 0;
+  if (same && !same_.insert(now.pc).second) return;
+  const std::string line = line_of(now.pc);
+  if (!same) worker->fail_of(now.thread, line, message_of(mistake, now.access, now.size, now.thread));
+  noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line +
+        ": several threads store the same value to the same shared memory, which does no harm");
 }
 
 void RaceDetector::accessed(const MemoryAccess& a) {
-  if (a.space == MemoryAccess::global) return check_dependency(a.pc, a.address, a.size, writes(a.access));
+  settle();
+  if (global_) worker->fail_if_overdue_at(a.pc);
+  if (global_ && (is_atomic(a.access) || a.is_volatile) && a.space != MemoryAccess::elsewhere) {
+    const auto* flag = reinterpret_cast<const void*>(a.address);
+    if (reads(a.access)) shadow_.flag_read(flag, a.thread);
+    if (writes(a.access)) shadow_.flag_written(flag, a.thread);
+  }
+  if (a.space == MemoryAccess::global) {
+    check_bounds(a);
+    if (global_) return global_->access(a, shadow_);  // none of its launches are dependent
+    return check_dependency(a.pc, a.address, a.size, writes(a.access));
+  }
   if (a.space == MemoryAccess::shared) return check_shared(a);
+  if (global_) check_host_memory(a);
   check_own_variable(a);
+}
+
+// What traced kernels have to be told: their allocations begin where a GPU's do, and so need not end at a page's end.
+void RaceDetector::check_bounds(const MemoryAccess& a) {
+  if (a.address >= allocation_ && a.address + a.size <= allocation_end_) return;
+  DeviceMemory& memory = DeviceMemory::instance();
+  if (!memory.contains(reinterpret_cast<const void*>(a.address))) return;  // a device variable
+  const auto block = memory.live_block_at(a.address);
+  if (block && a.address + a.size <= block->start + block->bytes) {
+    allocation_ = block->start;
+    allocation_end_ = block->start + block->bytes;
+    return;
+  }
+  const std::uintptr_t first = block ? std::max(a.address, block->start + block->bytes) : a.address;
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+               std::string("invalid ") +
+                   (is_atomic(a.access) ? "atomic access"
+                    : writes(a.access)  ? "write"
+                                        : "read") +
+                   " " + memory.where(reinterpret_cast<const void*>(first)));
+}
+
+void RaceDetector::fence(bool of_block) {
+  if (!global_) return;
+  shadow_.fence(worker->current().number);
+  if (!of_block) global_->fence(worker->current().number);
 }
 
 void RaceDetector::check_shared(const MemoryAccess& a) {
   if (async_.used())
     if (const auto mistake = async_.access(a.offset, a.size, a.thread, writes(a.access), shadow_))
       report(*mistake, (writes(a.access) ? "write of " : "read of ") + std::to_string(a.size) + " bytes", a.pc);
-  if (const auto mistake = shadow_.access(a.offset, a.size, a.thread, a.access, a.pc))
-    report(*mistake, a.access, a.size, a.pc);
+  const auto mistake = shadow_.access(a.offset, a.size, a.thread, a.access, a.pc, global_ && a.is_volatile);
+  if (!mistake) return;
+  if (global_ && mistake->kind == Shadow::Mistake::race && a.access == Access::write &&
+      mistake->other.access == Access::write && a.size <= stored_.old.size()) {
+    stored_ = {mistake, a, {}};
+    std::memcpy(stored_.old.data(), reinterpret_cast<const void*>(a.address), a.size);
+    return;
+  }
+  if (!global_ || mistake->kind != Shadow::Mistake::uninitialised) return report(*mistake, a.access, a.size, a.pc);
+  // If a thread writes it before the next barrier, that is a race, and the shadow will say so.
+  if (!worker->suspected()) worker->suspect(line_of(a.pc), message_of(*mistake, a.access, a.size, a.thread));
 }
 
 void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
   if (row.space == MemoryAccess::shared) check_shared(row);
+}
+
+// What lies neither in device memory nor in the thread's own: memory of the host, which a GPU does not reach. Host code
+// that launches passes the arguments from there, however.
+void RaceDetector::check_host_memory(const MemoryAccess& a) {
+  if (worker->on_a_fiber(a.address)) return;
+  const auto [from, is_new] = from_kernel_.try_emplace(a.pc, true);
+  if (is_new) {
+    const Module* const module = module_at(a.pc);
+    const Function* const function =
+        module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(a.pc)) : nullptr;
+    from->second = function != nullptr && function->name.find("N4simt4Body") == std::string::npos &&
+                   function->name.find("4simt10Configured") == std::string::npos &&
+                   function->name.find("4simt7Deduced") == std::string::npos && !function->name.starts_with("_ZN4simt");
+  }
+  if (!from->second) return;
+  const char* const kind = host_memory_at(a.address);
+  if (kind == nullptr || host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+               std::string("invalid ") + (writes(a.access) ? "write" : "read") + " of memory of the host (" + kind +
+                   "): a kernel can only use what cudaMalloc() and the like have given");
 }
 
 // The registers of a product under way lie among the variables of its threads.
@@ -77,22 +181,33 @@ void RaceDetector::misaligned(const MemoryAccess& a) {
 }
 
 void RaceDetector::copy_starts(const Copy& copy, const PendingCopies& owner) {
+  if (global_ && copy.source_bytes > 0)
+    global_->access({copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, copy.thread,
+                     Access::read, MemoryAccess::global, SharedMemory::no_offset},
+                    shadow_);
   check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
-  const std::size_t offset = shared_offset(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared);
   if (offset == SharedMemory::no_offset) return;
   if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, copy.thread, copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
 void RaceDetector::copy_lands(const Copy& copy, const PendingCopies& owner) {
-  const std::size_t offset = shared_offset(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared);
   if (offset == SharedMemory::no_offset) return;
   if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
 void RaceDetector::released(Orders orders, const Awaited* what, const ThreadSet& threads) {
-  if (orders == Orders::block) return shadow_.barrier();
+  settle();
+  if (orders == Orders::block) {
+    if (global_) {
+      worker->fail_if_suspected();
+      worker->at_grid_barrier(what) ? global_->grid_barrier() : global_->barrier();
+    }
+    return shadow_.barrier();
+  }
   const Lanes lanes = worker->lanes(threads);
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
@@ -120,12 +235,18 @@ void RaceDetector::check_dependency(const void* pc, std::uintptr_t address, std:
 
 void RaceDetector::check_dependency(const BulkCopy& copy, bool writes) {
   copy.for_each_piece([&](char*, const char* global, int bytes) {
-    if (global != nullptr)
-      check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(global), static_cast<std::size_t>(bytes), writes);
+    if (global == nullptr) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(global);
+    if (global_)
+      global_->access({copy.pc, address, static_cast<std::size_t>(bytes), copy.thread,
+                       writes ? Access::atomic_write : Access::read, MemoryAccess::global, SharedMemory::no_offset},
+                      shadow_);
+    check_dependency(copy.pc, address, static_cast<std::size_t>(bytes), writes);
   });
 }
 
-void RaceDetector::report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc) {
+std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access access, std::size_t size,
+                                     unsigned thread) const {
   const auto word = [](Access a) { return is_atomic(a) ? "atomic" : a == Access::read ? "read" : "write"; };
   const std::string what = std::string(word(access)) + " of " + std::to_string(size) + " bytes";
   const std::string other = "thread " + text(index_of(mistake.other.thread, blockDim)) + " at " +
@@ -135,6 +256,10 @@ void RaceDetector::report(const Shadow::Mistake& mistake, Access access, std::si
     case Shadow::Mistake::race:
       message = "race on shared memory: no barrier between this " + what + " and the " + word(mistake.other.access) +
                 " of the same memory by " + other;
+      if (global_ && mistake.other.thread / 32 == thread / 32)
+        message +=
+            " (two lanes of one warp: up to compute capability 6 they ran in step, and this was in order; since "
+            "then not even they are, without a __syncwarp() between)";
       break;
     case Shadow::Mistake::pending_copy:
       message = what + " of shared memory that a cp.async of " + other + " fills, before that thread waited for it";
@@ -143,7 +268,12 @@ void RaceDetector::report(const Shadow::Mistake& mistake, Access access, std::si
       message = what + " of uninitialised shared memory";
       break;
   }
-  worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc), message);
+  return message;
+}
+
+void RaceDetector::report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc) {
+  worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc),
+               message_of(mistake, access, size, worker->current().number));
 }
 
 void RaceDetector::report(const AsyncShadow::Mistake& mistake, const std::string& what, const void* pc) {
@@ -192,7 +322,7 @@ void RaceDetector::report_first(const std::optional<AsyncShadow::Mistake>& async
 
 void RaceDetector::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) {
   check_dependency(copy, false);
-  const std::size_t offset = shared_offset(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared);
   const auto size = static_cast<std::size_t>(copy.bytes);
   const auto asynchronous = async_.load_starts(offset, size, copy.thread, copy.pc, mbarrier, shadow_);
   report_first(asynchronous, shadow_.access(offset, size, copy.thread, Access::write, copy.pc),
@@ -200,14 +330,14 @@ void RaceDetector::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarri
 }
 
 void RaceDetector::bulk_load_lands(const BulkCopy& copy, const Mbarrier&) {
-  const std::size_t offset = shared_offset(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared);
   async_.load_lands(offset, static_cast<std::size_t>(copy.bytes), shadow_);
   shadow_.bulk_write(offset, static_cast<std::size_t>(copy.bytes), copy.pc);
 }
 
 void RaceDetector::bulk_store_starts(const BulkCopy& copy) {
   check_dependency(copy, true);
-  const std::size_t offset = shared_offset(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared);
   const auto size = static_cast<std::size_t>(copy.bytes);
   const auto asynchronous = async_.store_starts(offset, size, copy.thread, copy.pc, shadow_);
   report_first(asynchronous, shadow_.access(offset, size, copy.thread, Access::read, copy.pc),
@@ -215,7 +345,7 @@ void RaceDetector::bulk_store_starts(const BulkCopy& copy) {
 }
 
 void RaceDetector::bulk_store_ends(const BulkCopy& copy) {
-  const std::size_t offset = shared_offset(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared);
   const auto size = static_cast<std::size_t>(copy.bytes);
   async_.store_ends(offset, size);
   if (const auto mistake = shadow_.access(offset, size, copy.thread, Access::read, copy.pc))
@@ -223,12 +353,12 @@ void RaceDetector::bulk_store_ends(const BulkCopy& copy) {
 }
 
 void RaceDetector::mbarrier_made(const Mbarrier& mbarrier, const void* pc) {
-  if (const auto mistake = shadow_.access(shared_offset(mbarrier.address), 8, mbarrier.maker, Access::write, pc))
+  if (const auto mistake = shadow_.access(offset_in_shared(mbarrier.address), 8, mbarrier.maker, Access::write, pc))
     report(*mistake, Access::write, 8, pc);
 }
 
 void RaceDetector::mbarrier_used(const Mbarrier& mbarrier, const Wait& call) {
-  const auto mistake = shadow_.check_read(shared_offset(mbarrier.address), 8, worker->current().number);
+  const auto mistake = shadow_.check_read(offset_in_shared(mbarrier.address), 8, worker->current().number);
   if (mistake)
     worker->fail(cudaErrorLaunchFailure, &worker->current(), text(call.site),
                  std::string(call.name) + ": no barrier between this and what thread " +

@@ -3,7 +3,9 @@
 // the launch before may not have written yet. The first mistake ends the launch.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,18 +14,27 @@
 
 #include "simt/engine/observer.h"
 #include "simt/trace/async_shadow.h"
+#include "simt/trace/global_shadow.h"
 #include "simt/trace/shadow.h"
 
 namespace simt {
 
 class RaceDetector final : public Observer {
  public:
+  // Of a program from elsewhere: also looks at global memory, and waits with what looks unwritten in shared memory for
+  // a thread that writes it too late. What host code does is told by the functions of the runtime (host_part.h).
+  void watch_everything() { global_ = std::make_unique<GlobalShadow>(); }
+  GlobalShadow* global() { return global_.get(); }
+
   void launch_begins(const Launch& launch) override;
+  void launch_ends() override;
   void block_begins() override;
+  void block_ends() override;
   void block_parked(const ParkedBlock& block) override;
   void block_unparked(const ParkedBlock& block) override;
 
   void accessed(const MemoryAccess& access) override;
+  void fence(bool of_block) override;
   void misaligned(const MemoryAccess& access) override;
   void ldmatrix_row(const MemoryAccess& row) override;
 
@@ -47,9 +58,13 @@ class RaceDetector final : public Observer {
 
  private:
   void check_shared(const MemoryAccess& access);
+  void check_bounds(const MemoryAccess& access);
   void check_own_variable(const MemoryAccess& access);
+  void check_host_memory(const MemoryAccess& access);
+  void settle();
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
   void check_dependency(const BulkCopy& copy, bool writes);
+  std::string message_of(const Shadow::Mistake& mistake, Access access, std::size_t size, unsigned thread) const;
   void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
   void report(const AsyncShadow::Mistake& mistake, const std::string& what, const void* pc);
   void report_first(const std::optional<AsyncShadow::Mistake>& asynchronous,
@@ -58,6 +73,17 @@ class RaceDetector final : public Observer {
 
   Shadow shadow_;
   AsyncShadow async_;
+  std::unique_ptr<GlobalShadow> global_;
+  std::uintptr_t allocation_ = 0, allocation_end_ = 0;  // the last one that was accessed
+
+  // A store to shared memory that races with another one, unless both store the same: that is known afterwards.
+  struct Stored {
+    std::optional<Shadow::Mistake> mistake;
+    MemoryAccess now = {};
+    std::array<char, 16> old = {};
+  } stored_;
+  std::unordered_set<const void*> same_;               // instructions that have stored the same
+  std::unordered_map<const void*, bool> from_kernel_;  // by the return address: or is it the launch that accesses?
 
   bool dependent_ = false;          // launch
   Lanes after_kernel_before_ = {};  // those that may touch what the launch before wrote
@@ -69,8 +95,12 @@ class RaceDetector final : public Observer {
     Shadow shadow;
     AsyncShadow async;
     Lanes after_kernel_before;
+    GlobalShadow::Parked global;
   };
   std::unordered_map<const ParkedBlock*, Parked> parked_;
 };
+
+// The one that watches every launch, where kernels are traced (tsan.cc).
+__attribute__((weak)) RaceDetector& race_detector();
 
 }  // namespace simt

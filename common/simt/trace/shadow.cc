@@ -15,6 +15,7 @@ void Shadow::launch_begins(std::size_t bytes) {
 void Shadow::block_begins() {
   first_interval_ = ++interval_;
   clock_.fill(0);
+  fenced_.fill(false);
   for (auto& seen : seen_) seen.fill(0);
   if (brought_.empty()) return;
   for (Clocks& clocks : seen_by_warp_) clocks.fill(0);
@@ -47,6 +48,18 @@ void Shadow::arrive(const void* what, unsigned thread) {
     of_lane = std::max(of_lane, seen_[thread][lane]);
   }
   brought[thread] = ++clock_[thread];
+}
+
+void Shadow::flag_written(const void* what, unsigned thread) {
+  if (fenced_[thread]) arrive(what, thread);
+}
+
+void Shadow::flag_read(const void* what, unsigned thread) {
+  const auto found = brought_.find(what);
+  if (found == brought_.end()) return;
+  std::array<unsigned, 32> waiting = {};
+  waiting[thread / 32] = 1u << (thread % 32);
+  learn(found->second, waiting);
 }
 
 void Shadow::release(const void* what, const std::array<unsigned, 32>& waiting) {
@@ -120,12 +133,19 @@ bool Shadow::fenced(const Event& written, unsigned thread) const {
 
 bool Shadow::unordered(const Event& before, unsigned thread) const {
   if (before.interval != interval_ || before.thread == thread || before.thread == no_thread) return false;
-  if (before.thread / 32 != thread / 32) return before.clock >= seen_by_warp_[thread / 32][before.thread];
-  return before.clock >= seen_[thread][before.thread % 32];
+  return unordered(before.clock, before.thread, thread);
 }
 
-bool Shadow::race(const Event& before, unsigned thread, Access access) const {
-  return unordered(before, thread) && !(is_atomic(before.access) && is_atomic(access));
+bool Shadow::unordered(std::uint32_t clock, unsigned before, unsigned thread) const {
+  if (before / 32 != thread / 32) return clock >= seen_by_warp_[thread / 32][before];
+  return clock >= seen_[thread][before % 32];
+}
+
+bool Shadow::race(const Event& before, unsigned thread, Access access, bool is_flag) const {
+  if (!unordered(before, thread) || (is_atomic(before.access) && is_atomic(access))) return false;
+  // A flag between warps; within one, __syncwarp has to order even volatile accesses.
+  const bool both = (is_flag || is_atomic(access)) && (before.is_flag || is_atomic(before.access));
+  return !(both && before.thread / 32 != thread / 32 && fenced_[writes(access) ? thread : before.thread]);
 }
 
 // Calls visit(cell, its first byte) for the cells of an access, having divided those that reach beyond it.
@@ -142,23 +162,27 @@ void Shadow::for_each_cell(std::size_t begin, std::size_t size, Visit visit) {
 }
 
 std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t size, unsigned thread, Access access,
-                                              const void* pc) {
+                                              const void* pc, bool is_flag) {
   std::optional<Mistake> found;
-  const Event now = {pc, interval_, clock_[thread], static_cast<std::uint16_t>(thread), access};
+  const Event now = {pc, interval_, clock_[thread], static_cast<std::uint16_t>(thread), access, is_flag};
   for_each_cell(begin, size, [&](Cell& cell, std::size_t byte) {
     if (!found) {
       if (cell.copy.interval != 0 && of_this_block(cell.copy))
         found = {Mistake::pending_copy, cell.copy, byte};
-      else if (race(cell.written, thread, access))
+      else if (race(cell.written, thread, access, is_flag))
         found = {Mistake::race, cell.written, byte};
       else if (reads(access) && !of_this_block(cell.written))
         found = {Mistake::uninitialised, {}, byte};
       if (!found && writes(access))
         for (const Event& read : cell.read)
-          if (race(read, thread, access)) found = {Mistake::race, read, byte};
+          if (race(read, thread, access, is_flag)) found = {Mistake::race, read, byte};
     }
     if (writes(access)) {
-      cell.written = now;
+      // A thread's own plain write still counts behind its atomic one: with those of others it would be a race.
+      const Event& before = cell.written;
+      const bool behind = is_atomic(access) && !is_atomic(before.access) && before.thread == thread &&
+                          before.interval == interval_ && before.clock == now.clock;
+      if (!behind) cell.written = now;
     } else {
       // Keeps a read of another warp if there is one: then every later write races with one of the two.
       const Event& latest = cell.read[0];

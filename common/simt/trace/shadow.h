@@ -28,6 +28,7 @@ class Shadow {
     std::uint32_t clock = 0;     // how many times the thread had passed a __syncwarp or a named barrier
     std::uint16_t thread = 0;    // number in the block
     Access access = Access::read;
+    bool is_flag = false;  // a volatile access by or for a thread that uses fences
   };
 
   struct Mistake {
@@ -56,7 +57,20 @@ class Shadow {
   bool knows_the_last_phase(unsigned thread, unsigned number, std::uint32_t phases) const;
 
   // The access is noted; the first mistake, if there is one, is returned.
-  std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc);
+  std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc,
+                                bool is_flag = false);
+
+  // A thread has passed a fence. From then on what it writes by an atomic function or a volatile store is a flag: who
+  // reads it so knows what that thread did before. `what`: the flag's address, in any memory.
+  void fence(unsigned thread) { fenced_[thread] = true; }
+  void flag_written(const void* what, unsigned thread);
+  void flag_read(const void* what, unsigned thread);
+
+  // For global_shadow.h: in an interval of the block, whether nothing orders what that thread did when its clock was
+  // so.
+  std::uint32_t clock_of(unsigned thread) const { return clock_[thread]; }
+  bool unordered(std::uint32_t clock, unsigned before, unsigned thread) const;
+  bool has_other_orders() const { return !brought_.empty(); }  // than barriers of the block and of warps
 
   // What async_shadow.h needs. The mistake that a read would be, without noting it; a write by a bulk copy, of which
   // async_shadow.h knows who has waited for it.
@@ -93,7 +107,7 @@ class Shadow {
   bool of_this_block(const Event& event) const { return event.interval >= first_interval_; }
   bool unordered(const Event& before, unsigned thread) const;
   bool fenced(const Event& written, unsigned thread) const;
-  bool race(const Event& before, unsigned thread, Access access) const;
+  bool race(const Event& before, unsigned thread, Access access, bool is_flag = false) const;
   template <class Visit>
   void for_each_cell(std::size_t begin, std::size_t size, Visit visit);
 
@@ -104,6 +118,7 @@ class Shadow {
   std::vector<std::uint8_t> cell_bytes_;  // [line]
   std::uint32_t interval_ = 0;
   std::uint32_t first_interval_ = 1;  // of this block
+  std::array<bool, 1024> fenced_ = {};
   std::array<std::uint32_t, 1024> clock_ = {};
   std::array<std::array<std::uint32_t, 32>, 1024> seen_ = {};  // [thread][lane]: that lane's clock, as far as ordered
 

@@ -19,34 +19,40 @@ __forceinline__ void note(const void* pc, const void* address, std::size_t size,
 }
 
 // An access that a GPU makes in one piece.
-__forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access) {
+__forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access,
+                                  bool is_volatile = false) {
   if (!of_a_kernel(address, access)) return;
   simt::Worker& worker = *simt::worker;
   if (reinterpret_cast<std::uintptr_t>(address) % size != 0 && !worker.computing())
     worker.observe(&simt::Observer::misaligned, worker.memory_access(pc, address, size, access));
-  worker.tell_of_access(pc, address, size, access);
+  worker.tell_of_access(pc, address, size, access, is_volatile);
 }
 
 }  // namespace
 
 // Where kernels are traced, every launch is searched for mistakes, from the first one on.
 namespace simt {
-Observer& first_observer();
-Observer& first_observer() {
+RaceDetector& race_detector() {
   static RaceDetector& detector = *new RaceDetector;
   return detector;
 }
+Observer& first_observer();
+Observer& first_observer() { return race_detector(); }
 }  // namespace simt
 
 // GCC's names: they are what this file is about.
 #pragma GCC diagnostic ignored "-Wpedantic"
 #define ACCESS(name, size, access) \
   extern "C" void __tsan_##name(void* address) { note_aligned(__builtin_return_address(0), address, size, access); }
-#define ACCESSES(size)                                  \
-  ACCESS(read##size, size, simt::Access::read)          \
-  ACCESS(write##size, size, simt::Access::write)        \
-  ACCESS(volatile_read##size, size, simt::Access::read) \
-  ACCESS(volatile_write##size, size, simt::Access::write)
+#define VOLATILE_ACCESS(name, size, access)                                 \
+  extern "C" void __tsan_##name(void* address) {                            \
+    note_aligned(__builtin_return_address(0), address, size, access, true); \
+  }
+#define ACCESSES(size)                                           \
+  ACCESS(read##size, size, simt::Access::read)                   \
+  ACCESS(write##size, size, simt::Access::write)                 \
+  VOLATILE_ACCESS(volatile_read##size, size, simt::Access::read) \
+  VOLATILE_ACCESS(volatile_write##size, size, simt::Access::write)
 ACCESSES(1)
 ACCESSES(2)
 ACCESSES(4)
@@ -99,43 +105,61 @@ extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
 extern "C" void __tsan_vptr_update(void**, void*) {}
 extern "C" void __tsan_vptr_read(void**) {}
-extern "C" void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+// __threadfence_block() is the one that is not sequentially consistent (cuda/thread.h).
+extern "C" void __tsan_atomic_thread_fence(int order) {
+  if (simt::worker != nullptr && simt::worker->in_kernel() && !simt::worker->computing())
+    simt::worker->observe(&simt::Observer::fence, order == __ATOMIC_ACQ_REL);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 extern "C" void __tsan_atomic_signal_fence(int) {}
 
-#define UPDATE(bits, name, operation)                                                                               \
-  extern "C" std::uint##bits##_t __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t v, int) { \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                           \
-    return operation(p, v, __ATOMIC_SEQ_CST);                                                                       \
+// An atomic operation that releases is one behind a fence.
+namespace {
+void releases(int order) {
+  if (order >= __ATOMIC_RELEASE && simt::worker != nullptr && simt::worker->in_kernel() && !simt::worker->computing())
+    simt::worker->observe(&simt::Observer::fence, false);
+}
+}  // namespace
+
+#define UPDATE(bits, name, operation)                                                                        \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t v, \
+                                                              int order) {                                   \
+    releases(order);                                                                                         \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                    \
+    return operation(p, v, __ATOMIC_SEQ_CST);                                                                \
   }
 #define COMPARE(bits, name, result)                                                                     \
   extern "C" result __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t* expected, \
-                                                 std::uint##bits##_t v, int, int) {                     \
+                                                 std::uint##bits##_t v, int order, int) {               \
+    releases(order);                                                                                    \
     note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                               \
     return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);      \
   }
-#define ATOMICS(bits)                                                                               \
-  extern "C" std::uint##bits##_t __tsan_atomic##bits##_load(const std::uint##bits##_t* p, int) {    \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                      \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                    \
-  }                                                                                                 \
-  extern "C" void __tsan_atomic##bits##_store(std::uint##bits##_t* p, std::uint##bits##_t v, int) { \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                     \
-    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                       \
-  }                                                                                                 \
-  UPDATE(bits, exchange, __atomic_exchange_n)                                                       \
-  UPDATE(bits, fetch_add, __atomic_fetch_add)                                                       \
-  UPDATE(bits, fetch_sub, __atomic_fetch_sub)                                                       \
-  UPDATE(bits, fetch_and, __atomic_fetch_and)                                                       \
-  UPDATE(bits, fetch_or, __atomic_fetch_or)                                                         \
-  UPDATE(bits, fetch_xor, __atomic_fetch_xor)                                                       \
-  UPDATE(bits, fetch_nand, __atomic_fetch_nand)                                                     \
-  COMPARE(bits, compare_exchange_strong, bool)                                                      \
-  COMPARE(bits, compare_exchange_weak, bool)                                                        \
-  extern "C" std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                        \
-      std::uint##bits##_t* p, std::uint##bits##_t expected, std::uint##bits##_t v, int, int) {      \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                           \
-    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
-    return expected;                                                                                \
+#define ATOMICS(bits)                                                                                     \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_load(const std::uint##bits##_t* p, int) {          \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                            \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                          \
+  }                                                                                                       \
+  extern "C" void __tsan_atomic##bits##_store(std::uint##bits##_t* p, std::uint##bits##_t v, int order) { \
+    releases(order);                                                                                      \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                           \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                             \
+  }                                                                                                       \
+  UPDATE(bits, exchange, __atomic_exchange_n)                                                             \
+  UPDATE(bits, fetch_add, __atomic_fetch_add)                                                             \
+  UPDATE(bits, fetch_sub, __atomic_fetch_sub)                                                             \
+  UPDATE(bits, fetch_and, __atomic_fetch_and)                                                             \
+  UPDATE(bits, fetch_or, __atomic_fetch_or)                                                               \
+  UPDATE(bits, fetch_xor, __atomic_fetch_xor)                                                             \
+  UPDATE(bits, fetch_nand, __atomic_fetch_nand)                                                           \
+  COMPARE(bits, compare_exchange_strong, bool)                                                            \
+  COMPARE(bits, compare_exchange_weak, bool)                                                              \
+  extern "C" std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                              \
+      std::uint##bits##_t* p, std::uint##bits##_t expected, std::uint##bits##_t v, int order, int) {      \
+    releases(order);                                                                                      \
+    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                 \
+    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
+    return expected;                                                                                      \
   }
 ATOMICS(8)
 ATOMICS(16)

@@ -7,7 +7,7 @@ constexpr int N = 64;
 
 __global__ void race(float* out) {
   __shared__ float last;
-  last = out[threadIdx.x];  // race
+  last = out[threadIdx.x] + threadIdx.x;  // race
   __syncthreads();
   out[threadIdx.x] = last;
 }

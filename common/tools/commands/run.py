@@ -8,7 +8,8 @@ Forwards make one ladder, the last rung of every chapter; backwards another, wit
 --save NAME keeps what a GPU of your own measured: ./workbook compare and ./workbook dev report --gpu NAME then show it
 beside what is recorded.
 
-./workbook run mine.cu compiles any CUDA file for the SIMT engine and runs its main.
+./workbook run mine.cu compiles any CUDA file for the SIMT engine and runs its main. It names the mistakes that it
+sees, and races above all; --no-races is faster, and does not look for these.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from tools.course import LearnersPath
 from tools.measuring import Outcome, problem_flags, session
 from tools.record import own
 from tools.showing import ladder
-from tools.user_files import add_file_arguments, conclude_files, files_of, refuse_without_files, run_files
+from tools.user_files import add_file_arguments, add_no_races, files_of, refuse_without_files, run_and_conclude
 
 TAKES_WORDS_AFTER = True
 
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", metavar="NAME",
                         help="on a GPU: time every rung, and keep the times under this name, in .learner")
     add_file_arguments(parser, seconds=0)
+    add_no_races(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     if files:
         if arguments.save:
             raise Failure("--save keeps times of chapters, and none is run here", status=2)
-        return conclude_files(files, run_files(files))
+        return run_and_conclude(files)
     refuse_without_files(arguments)
     choice = session.choose_device(arguments.preset)
     if arguments.save and not choice.gpu:

@@ -15,9 +15,9 @@ SECONDS = 60  # that the kernels of a file may take
 def trace_files(files: Asked, gpu: Gpu, most_lines: int, as_json: bool, installed: "Path | None" = None) -> int:
     # JSON has stdout to itself.
     with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
-        ran = run_files(files, traced=True, quietly=as_json, installed=installed)
+        ran = run_files(files, counted=True, quietly=as_json, installed=installed)
     if as_json:
-        print(json.dumps({"launches": ran.launches, "failures": ran.failures}, indent=1))
+        print(json.dumps({"launches": ran.launches, "failures": ran.failures, "mistakes": ran.mistakes}, indent=1))
     else:
         _say_launches(ran, files, gpu, most_lines)
     return conclude_files(files, ran)
@@ -32,5 +32,5 @@ def _say_launches(ran: Ran, files: Asked, gpu: Gpu, most_lines: int) -> None:
         say("\n" + trace_report.launch_report(launch, gpu, most_lines, roots))
         if times > 1:
             say(f"So do {times} launches.")
-    if not ran.failures and ran.launches:
+    if not ran.failures and not ran.mistakes and ran.launches:
         say("\nNo races, no read before its cp.async was waited for, no read of unwritten shared memory.")

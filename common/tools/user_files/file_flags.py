@@ -45,6 +45,7 @@ class Asked:
     seconds: float  # that kernels may take together; 0: any
     arguments: list[str] = field(default_factory=list)  # of the program
     blocks: int = 0  # of each launch, as a sample; 0: all
+    races: bool = True  # are looked for, and whatever else needs to see every access
 
     @property
     def name(self) -> str:
@@ -77,6 +78,12 @@ def add_file_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
                        f"(default: {f'{seconds:g}' if seconds else 'any time'})")
 
 
+def add_no_races(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-races", action="store_true", default=None,
+                        help="of files of your own: run faster, and do not look for races, reads of what was never "
+                             "written, or pointers to the host's memory")
+
+
 def is_file(word: str) -> bool:
     return word.endswith(CUDA) or (word.endswith(SOURCES) and Path(word).is_file())
 
@@ -85,6 +92,8 @@ def refuse_without_files(arguments: argparse.Namespace) -> None:
     for name, flag in FLAGS.items():
         if getattr(arguments, name) is not None:
             raise Failure(f"{flag} is for a file of your own, FILE.cu, and there is none", status=2)
+    if getattr(arguments, "no_races", None):
+        raise Failure("--no-races is for a file of your own, FILE.cu, and there is none", status=2)
     if arguments.after:
         raise Failure(f"-- {arguments.after[0]}: what follows -- goes to the main of a file of your own, FILE.cu, and "
                       "there is none",
@@ -117,7 +126,7 @@ def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds
     if arguments.std == "c++23":
         flags.append("-std=gnu++23")
     return Asked(files, flags, _launch(arguments), _seconds(arguments.seconds, seconds), arguments.after,
-                 _blocks(arguments.blocks))
+                 _blocks(arguments.blocks), not getattr(arguments, "no_races", None))
 
 
 def _launch(arguments: argparse.Namespace) -> "Launch | None":

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import BUILD, Failure, JsonObject, Progress, build, complain, ending_of, started
+from tools.base import BUILD, Failure, JsonObject, Progress, build, complain, ending_of, say, started
 from tools.user_files import access_widths, generated_main
 from tools.user_files.file_flags import CUDA, Asked
 from tools.user_files.unsupported import refused
@@ -31,34 +31,40 @@ class Ran:
     failures: list[str]  # messages
     launches: list[JsonObject]  # that did not fail, counted, if they are to be counted
     sampled: int = 0  # of the launched: those of which only a sample of their blocks ran
+    mistakes: list[str] = field(default_factory=list)  # in spite of which the program went on; it has said them
+    races: bool = False  # were looked for
 
 
-def run_files(asked: Asked, traced: bool = False, quietly: bool = False, installed: "Path | None" = None) -> Ran:
-    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly).
+def run_files(asked: Asked, counted: bool = False, quietly: bool = False, installed: "Path | None" = None) -> Ran:
+    """Compiles the files, links them, runs the program with its output where it would go (stderr, if quietly). Its
+    kernels are traced if they are to be counted, or searched for races.
 
     With the engine of the workbook, which is built if it has to be, or with that which is installed there.
     """
+    traced = counted or asked.races
     directory = installed or build.ensure_built("cpu", ["simt", "simt-compile"])
     if not installed:
         (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=None if installed else BUILD / "user_files") as place:
         with Progress(f"Compiling {' '.join(asked.files)}"):
-            program = program_of(asked, traced, directory, Path(place))
-            if traced:
+            program = program_of(asked, traced, directory, Path(place), shows=not counted)
+            if counted:
                 _note_widths(asked, Path(place))
-        return run_program(program, asked, Path(place), quietly)
+        ran = run_program(program, asked, Path(place), quietly, counted)
+        ran.races = traced
+        return ran
 
 
-def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path) -> Path:
+def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path, shows: bool = False) -> Path:
     """The files, their kernels traced or not, compiled with the engine of this build directory, or that is installed
-    there; all that comes of it lies in `place`."""
+    there; all that comes of it lies in `place`. `shows`: what a launch without host code has written is printed."""
     settings = _settings(build_directory)
     front, compiler = settings["front"], settings["compiler"]
     command = [compiler, *settings["traced" if traced else "plain"], *asked.flags]
     cuda = [file for file in asked.files if file.endswith(CUDA)]
     with ThreadPoolExecutor(build.cores()) as pool:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
-        sources = _sources(asked, cuda, looked, place, shows=not traced)
+        sources = _sources(asked, cuda, looked, place, shows)
         objects = [place / f"{number}.o" for number in range(len(sources))]
         list(pool.map(lambda file, source, made: _output([front, *command, "-c", source, "-o", str(made)], file),
                       asked.files, sources, objects))
@@ -158,11 +164,14 @@ def _note_widths(asked: Asked, place: Path) -> None:
         (place / WIDTHS).write_text(access_widths.text(found))
 
 
-def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
+def run_program(program: Path, asked: Asked, place: Path, quietly: bool, counted: bool = True) -> Ran:
     report = place / "report.json"
     environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
     if asked.blocks:
         environment["SIMT_BLOCKS"] = str(asked.blocks)
+    environment.pop("SIMT_COUNTS", None)
+    if counted:
+        environment["SIMT_COUNTS"] = "1"
     if (place / WIDTHS).exists():
         environment.setdefault("SIMT_WIDTHS", str(place / WIDTHS))
     with started([program, *asked.arguments], env=environment, stdout=sys.stderr if quietly else None) as process:
@@ -175,7 +184,7 @@ def run_program(program: Path, asked: Asked, place: Path, quietly: bool) -> Ran:
         raise Failure(f"{asked.name}: its program was stopped while it wrote what it had done "
                       f"({ending_of(status)})") from None
     return Ran(status, True, reported["launched"], reported["failures"], reported["launches"],
-               reported["sampled"])
+               reported["sampled"], reported["mistakes"])
 
 
 def conclude_files(asked: Asked, ran: Ran) -> int:
@@ -188,6 +197,8 @@ def conclude_files(asked: Asked, ran: Ran) -> int:
     wrong = []
     if ran.failures:
         wrong.append(f"{len(ran.failures)} of {ran.launched} launches failed")
+    if ran.mistakes:
+        wrong.append(f"{len(ran.mistakes)} mistake{'s' if len(ran.mistakes) > 1 else ''} found")
     if ran.status:
         wrong.append(f"its program {ending_of(ran.status)}")
     if wrong:
@@ -195,3 +206,12 @@ def conclude_files(asked: Asked, ran: Ran) -> int:
     if not ran.launched:
         raise Failure(f"{asked.name}: it launched no kernel")
     return 0
+
+
+def run_and_conclude(asked: Asked, installed: "Path | None" = None) -> int:
+    """The program's exit status; Failure if it made a mistake. The last line says whether races were looked for."""
+    ran = run_files(asked, installed=installed)
+    status = conclude_files(asked, ran)
+    if not status:
+        say("No mistake found." if ran.races else "Races were not looked for (--no-races).")
+    return status

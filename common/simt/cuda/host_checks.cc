@@ -1,0 +1,308 @@
+#include "simt/cuda/host_checks.h"
+
+#include <execinfo.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "simt/engine/device_memory.h"
+#include "simt/engine/diagnosis.h"
+#include "simt/engine/findings.h"
+#include "simt/engine/modules.h"
+#include "simt/trace/races.h"
+
+namespace simt::host_checks {
+namespace {
+
+// Where host code called the runtime: looked up only when it has to be said.
+struct Place {
+  static bool of_the_runtime(const void* frame) {
+    const Module* const module = module_at(frame);
+    const Function* const function =
+        module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(frame)) : nullptr;
+    if (function == nullptr) return false;
+    std::string_view name = function->name;
+    if (name.starts_with("_ZN4simt") || name.starts_with("_ZNK4simt")) return true;
+    if (!name.starts_with("_Z")) return false;
+    name.remove_prefix(std::min(name.find_first_not_of("0123456789L", 2), name.size()));
+    return name.starts_with("cuda");
+  }
+
+  std::array<void*, 12> frames;
+  int depth = 0;
+
+  static Place here() {
+    Place place;
+    place.depth = backtrace(place.frames.data(), static_cast<int>(place.frames.size()));
+    return place;
+  }
+  std::string line() const {
+    // Behind the last frame of the runtime.
+    int first = 0;
+    for (int i = 0; i < depth; ++i)
+      if (of_the_runtime(frames[i])) first = i + 1;
+    std::vector<void*> callers(frames.begin() + first, frames.begin() + depth);
+    if (callers.empty()) return "an unknown line";
+    callers[0] = static_cast<char*>(callers[0]) - 1;
+    const std::string found = source_line(callers);
+    return found.empty() ? "an unknown line" : found;
+  }
+};
+
+struct Copy {
+  std::uintptr_t begin, end;
+  bool into_host;
+  cudaStream_t stream;
+  Place place;
+};
+
+struct State {
+  std::mutex mutex;
+  std::map<void*, Place> allocations;
+  std::map<std::uintptr_t, std::size_t> pinned;  // pages: begin, bytes
+  std::vector<Copy> copies;
+  bool running = false;  // a kernel, perhaps
+  int lifted = 0;
+};
+
+State& state() {
+  static State& all = *new State;
+  return all;
+}
+
+std::uintptr_t page() {
+  static const std::uintptr_t bytes = sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
+void protect(const Copy& copy, int protection) {
+  const std::uintptr_t begin = copy.begin / page() * page(), end = (copy.end + page() - 1) / page() * page();
+  mprotect(reinterpret_cast<void*>(begin), end - begin, protection);
+}
+int protection_during(const Copy& copy) { return copy.into_host ? PROT_NONE : PROT_READ; }
+
+// Of those that remain: pages may be shared.
+void protect_all(State& s) {
+  for (const Copy& copy : s.copies)
+    if (!copy.into_host) protect(copy, PROT_READ);
+  for (const Copy& copy : s.copies)
+    if (copy.into_host) protect(copy, PROT_NONE);
+}
+
+// Host code has touched a page that it may not, or whose other bytes it may not; in any case it goes on.
+bool touched(const void* address, bool write, const std::string& line) {
+  State& s = state();
+  std::string message;
+  {
+    const std::lock_guard lock(s.mutex);
+    const auto a = reinterpret_cast<std::uintptr_t>(address);
+    const auto block = s.pinned.upper_bound(a);
+    if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return false;
+    const auto in = std::find_if(s.copies.begin(), s.copies.end(),
+                                 [&](const Copy& c) { return a >= c.begin && a < c.end && (c.into_host || write); });
+    if (in != s.copies.end()) {
+      message = std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", what the " +
+                "cudaMemcpyAsync at " + in->place.line() + (in->into_host ? " writes" : " reads") +
+                ", without having waited for its stream: the copy may not be done";
+      protect(*in, PROT_READ | PROT_WRITE);
+      s.copies.erase(in);
+    } else {
+      const std::uintptr_t begin = a / page() * page();
+      mprotect(reinterpret_cast<void*>(begin), page(), PROT_READ | PROT_WRITE);
+    }
+  }
+  if (!message.empty()) found_mistake(message);
+  return true;
+}
+
+GlobalShadow* shadow() { return kernels_are_traced() ? race_detector().global() : nullptr; }
+
+}  // namespace
+
+void allocated(void* pointer, std::size_t bytes, bool managed) {
+  if (!watching()) return;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.allocations[pointer] = Place::here();
+  if (managed) DeviceMemory::instance().open_to_host(pointer);
+  if (GlobalShadow* const global = shadow()) global->allocated(pointer, bytes, managed);
+}
+
+void freeing(void* pointer) {
+  if (!watching()) return;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto block = DeviceMemory::instance().live_block_at(address);
+  if (!block || block->start != address) return;
+  s.allocations.erase(pointer);
+  if (GlobalShadow* const global = shadow()) global->freed(pointer, block->bytes);
+}
+
+void all_freed() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.allocations.clear();
+}
+
+void written(const void* to, std::size_t bytes) {
+  if (!watching()) return;
+  if (GlobalShadow* const global = shadow(); global != nullptr && DeviceMemory::instance().contains(to))
+    global->host_writes(to, bytes);
+}
+
+void copied(const void* to, const void* from, std::size_t bytes) {
+  if (!watching()) return;
+  GlobalShadow* const global = shadow();
+  const DeviceMemory& memory = DeviceMemory::instance();
+  if (global == nullptr || !memory.contains(to)) return;
+  if (memory.contains(from))
+    global->host_copies(to, from, bytes);
+  else
+    global->host_writes(to, bytes);
+}
+
+void* allocate_pinned(std::size_t bytes) {
+  if (!watching()) return nullptr;
+  const std::size_t size = (std::max<std::size_t>(bytes, 1) + page() - 1) / page() * page();
+  void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  when_host_touches(touched);
+  s.pinned[reinterpret_cast<std::uintptr_t>(memory)] = size;
+  return memory;
+}
+
+// It waits for the device itself: what was begun before is done.
+bool free_pinned(void* pointer) {
+  if (!watching()) return false;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto block = s.pinned.find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (block == s.pinned.end()) return false;
+  const auto [begin, bytes] = *block;
+  std::erase_if(s.copies,
+                [begin = begin, bytes = bytes](const Copy& c) { return c.begin >= begin && c.begin < begin + bytes; });
+  munmap(pointer, bytes);
+  s.pinned.erase(block);
+  return true;
+}
+
+static void host_end(const void* host, std::size_t bytes, bool into_host, cudaStream_t stream) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto a = reinterpret_cast<std::uintptr_t>(host);
+  const auto block = s.pinned.upper_bound(a);
+  if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return;
+  s.copies.push_back({a, a + bytes, into_host, stream, Place::here()});
+  if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
+}
+
+void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+  if (!watching() || bytes == 0) return;
+  host_end(to, bytes, true, stream);
+  host_end(from, bytes, false, stream);
+  GlobalShadow* const global = shadow();
+  if (global == nullptr || !global->streams().several()) return;
+  const DeviceMemory& memory = DeviceMemory::instance();
+  global->stream_begins(stream, nullptr, "the cudaMemcpyAsync at " + Place::here().line());
+  if (memory.contains(from)) global->copy_access(from, bytes, false);
+  if (memory.contains(to)) global->copy_access(to, bytes, true);
+}
+
+void launching(cudaStream_t stream, const void* kernel) {
+  if (GlobalShadow* const global = shadow()) global->stream_begins(stream, kernel, "");
+}
+void recorded(cudaEvent_t event, cudaStream_t stream) {
+  if (GlobalShadow* const global = shadow()) global->streams().record(event, stream);
+}
+void waits_for_event(cudaStream_t stream, cudaEvent_t event) {
+  if (GlobalShadow* const global = shadow()) global->streams().wait(stream, event);
+}
+void waited_for_event(cudaEvent_t event) {
+  if (GlobalShadow* const global = shadow()) global->streams().host_waits_for_event(event);
+}
+void made_stream(cudaStream_t stream, bool blocking) {
+  if (GlobalShadow* const global = shadow()) global->streams().made(stream, blocking);
+}
+
+void launched() {
+  if (!watching()) return;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.running = true;
+  DeviceMemory::instance().kernels_run();
+}
+
+void waited(cudaStream_t stream, bool all) {
+  if (!watching()) return;
+  if (GlobalShadow* const global = shadow())
+    all ? global->streams().host_waits() : global->streams().host_waits(stream);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (const Copy& copy : s.copies)
+    if (all || copy.stream == stream) protect(copy, PROT_READ | PROT_WRITE);
+  std::erase_if(s.copies, [&](const Copy& copy) { return all || copy.stream == stream; });
+  if (!s.copies.empty()) protect_all(s);
+  if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
+}
+
+Lifted::Lifted() {
+  if (!watching()) return;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.lifted++ == 0) {
+    for (const Copy& copy : s.copies) protect(copy, PROT_READ | PROT_WRITE);
+    DeviceMemory::instance().lift();
+  }
+}
+
+Lifted::~Lifted() {
+  if (!watching()) return;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (--s.lifted == 0) {
+    protect_all(s);
+    DeviceMemory::instance().close();
+  }
+}
+
+void at_end() {
+  if (!watching()) return;
+  for (const std::string& failure : failures_nobody_looked_at()) found_mistake(failure);
+  if (broken() != cudaSuccess) return;  // then nothing can be freed any more
+  std::size_t bytes = 0;
+  std::map<std::vector<void*>, std::string> lines;  // many allocations may come from one place
+  {
+    State& s = state();
+    const std::lock_guard lock(s.mutex);
+    for (const auto& block : DeviceMemory::instance().live()) {
+      const auto found = s.allocations.find(reinterpret_cast<void*>(block.start));
+      if (found == s.allocations.end()) continue;
+      bytes += block.bytes;
+      const Place& place = found->second;
+      if (std::string& line = lines[{place.frames.begin(), place.frames.begin() + place.depth}]; line.empty())
+        line = place.line();
+    }
+  }
+  constexpr unsigned most_lines = 4;
+  std::vector<std::string> different;
+  for (const auto& [frames, line] : lines)
+    if (std::find(different.begin(), different.end(), line) == different.end()) different.push_back(line);
+  std::sort(different.begin(), different.end());
+  std::string places;
+  for (std::size_t i = 0; i < different.size() && i < most_lines; ++i) places += (i > 0 ? ", " : "") + different[i];
+  if (different.size() > most_lines) places += ", ..";
+  if (bytes > 0) noted(std::to_string(bytes) + " bytes of device memory were never freed: allocated at " + places);
+}
+
+}  // namespace simt::host_checks

@@ -1,0 +1,44 @@
+// What host code does wrong with the runtime, in a program that is watched (findings.h): it touches device memory,
+// reads managed or pinned memory before what was begun there has ended, forgets to free, does not look at failures. All
+// of these functions do nothing in other programs.
+#pragma once
+
+#include <cstddef>
+
+#include "simt/cuda/runtime.h"
+
+namespace simt::host_checks {
+
+void allocated(void* pointer, std::size_t bytes, bool managed);
+void freeing(void* pointer);
+void written(const void* to, std::size_t bytes);
+void copied(const void* to, const void* from, std::size_t bytes);
+void all_freed();  // cudaDeviceReset()
+
+// Pinned memory, in pages of its own; null if there is none, or if the program is not watched.
+void* allocate_pinned(std::size_t bytes);
+bool free_pinned(void* pointer);  // false if it is none of these
+// An asynchronous copy from or to it goes on, until its stream is waited for.
+void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+
+bool registered(const void* pointer);  // cudaHostRegister(), or pinned
+
+void launching(cudaStream_t stream, const void* kernel);
+void launched();                             // a kernel may be running from now on
+void waited(cudaStream_t stream, bool all);  // for everything, or for the stream's work
+void recorded(cudaEvent_t event, cudaStream_t stream);
+void waits_for_event(cudaStream_t stream, cudaEvent_t event);
+void waited_for_event(cudaEvent_t event);
+void made_stream(cudaStream_t stream, bool blocking);
+// While this lives, the engine itself may touch what host code may not.
+class Lifted {
+ public:
+  Lifted();
+  ~Lifted();
+  Lifted(const Lifted&) = delete;
+  Lifted& operator=(const Lifted&) = delete;
+};
+
+void at_end();  // says what was never freed, and which failures nobody looked at
+
+}  // namespace simt::host_checks

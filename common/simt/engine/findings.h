@@ -1,0 +1,30 @@
+// What is wrong with a program from elsewhere although it goes on: each is printed when it is found, and reported at
+// the end (front/report.h). A mistake that ends a launch is no finding but an error (error.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace simt {
+
+// Whether this program is searched for such things: one that ./workbook or a command like it runs.
+bool watching();
+void watch_program();
+
+void found_mistake(const std::string& message);
+void noted(const std::string& message);  // no mistake, but worth to know: a leak, several stores of the same value
+
+// What failed and is asked for by cudaGetLastError() later has been looked at after all.
+void looked_at_last_error();
+void failed();  // a call of the runtime has
+std::vector<std::string> failures_nobody_looked_at();
+
+// Host code has touched memory that it may not, on the given line. Whether it can go on: else the process ends.
+using HostTouches = bool (*)(const void* address, bool write, const std::string& line);
+void when_host_touches(HostTouches pinned);
+bool host_touches(const void* address, bool write, const std::string& line);
+
+const std::vector<std::string>& mistakes();
+const std::vector<std::string>& notes();
+
+}  // namespace simt

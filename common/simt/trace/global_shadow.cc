@@ -1,0 +1,443 @@
+#include "simt/trace/global_shadow.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simt/engine/device_memory.h"
+#include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
+
+namespace simt {
+namespace {
+
+// Kernels are in the same program or library as this, so that 32 bits are enough from here.
+const char anchor = 0;
+std::int32_t near(const void* pc) { return static_cast<std::int32_t>(static_cast<const char*>(pc) - &anchor); }
+const void* far(std::int32_t pc) { return &anchor + pc; }
+
+std::uint64_t pair_of(std::int32_t a, std::int32_t b) {
+  const auto one = static_cast<std::uint32_t>(a), other = static_cast<std::uint32_t>(b);
+  return std::uint64_t(std::min(one, other)) << 32 | std::max(one, other);
+}
+
+const char* word(Access access) {
+  return is_atomic(access) ? "atomic access" : access == Access::read ? "read" : "write";
+}
+
+std::string bytes_text(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+std::string block_text(std::uint64_t block, dim3 grid) {
+  return "block " + text(uint3{static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+                               static_cast<unsigned>(block / grid.x / grid.y)});
+}
+
+// "kernel k, block (0, 0, 0), thread (1, 0, 0), at mine.cu:5: "
+std::string here(const void* pc) {
+  return "kernel " + kernel_name(worker->launch().kernel) + ", block " + text(blockIdx) + ", thread " +
+         text(worker->current().index) + ", at " + line_of(pc) + ": ";
+}
+
+}  // namespace
+
+// ---- pages
+
+GlobalShadow::Page* GlobalShadow::page_at(std::uintptr_t address, bool make) {
+  const std::uintptr_t place = address / page_bytes;
+  Recent& recent = recent_[place % recent_.size()];
+  if (recent.place == place) return recent.page;
+  auto found = pages_.find(place);
+  if (found == pages_.end()) {
+    if (!make) return nullptr;
+    if (pages_.size() >= most_pages) {
+      if (!full_) noted("the program uses more memory than is searched for races: what lies beyond is not");
+      full_ = true;
+      return nullptr;
+    }
+    found = pages_.emplace(place, std::make_unique<Page>()).first;
+  }
+  recent = {place, found->second.get()};
+  return recent.page;
+}
+
+void GlobalShadow::mark_written(std::uintptr_t address, std::size_t bytes, bool now) {
+  for (const std::uintptr_t end = address + bytes; address < end;) {
+    const std::uintptr_t stop = std::min(end, (address / page_bytes + 1) * page_bytes);
+    Page* const page = page_at(address, true);
+    if (page == nullptr) return;
+    for (; address < stop;) {
+      const std::size_t at = address % page_bytes, bit = at % 64, n = std::min<std::size_t>(64 - bit, stop - address);
+      const std::uint64_t mask = (n == 64 ? ~0ull : (1ull << n) - 1) << bit;
+      if (now)
+        page->written[at / 64] |= mask;
+      else
+        page->written[at / 64] &= ~mask;
+      address += n;
+    }
+  }
+}
+
+// Any of the bytes.
+bool GlobalShadow::is_written(std::uintptr_t address, std::size_t bytes) {
+  if (const std::size_t bit = address % 64; bit + bytes <= 64) {
+    const Page* const page = page_at(address, false);
+    if (page == nullptr) return full_;
+    const std::uint64_t mask = bytes == 64 ? ~0ull : (1ull << bytes) - 1;
+    return (page->written[address % page_bytes / 64] >> bit & mask) != 0;
+  }
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const Page* const page = page_at(address + i, false);
+    if (page == nullptr) return full_;
+    const std::size_t at = (address + i) % page_bytes;
+    if (page->written[at / 64] >> (at % 64) & 1) return true;
+  }
+  return false;
+}
+
+// ---- the host's part
+
+void GlobalShadow::allocated(const void* address, std::size_t bytes, bool written) {
+  if (written) mark_written(reinterpret_cast<std::uintptr_t>(address), bytes, true);
+}
+
+void GlobalShadow::freed(const void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  for (std::uintptr_t place = begin / page_bytes; place <= (begin + bytes - 1) / page_bytes; ++place)
+    pages_.erase(place);
+  recent_.fill({});
+}
+
+void GlobalShadow::host_writes(const void* to, std::size_t bytes) {
+  mark_written(reinterpret_cast<std::uintptr_t>(to), bytes, true);
+}
+
+void GlobalShadow::host_copies(const void* to, const void* from, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(from);
+  for (std::size_t i = 0; i < bytes; i += 64) {
+    const std::size_t n = std::min<std::size_t>(64, bytes - i);
+    mark_written(reinterpret_cast<std::uintptr_t>(to) + i, n, is_written(begin + i, n));
+  }
+}
+
+// ---- streams
+
+void GlobalShadow::stream_begins(const void* stream, const void* kernel, const std::string& what) {
+  const std::uint32_t number = streams_.begin(stream);
+  if (!streams_.several()) return;
+  first_slice_ += static_cast<std::uint32_t>(slices_.size());
+  slices_.clear();
+  operations_.push_back({first_slice_, number, stream, kernel, what});
+}
+
+const GlobalShadow::Operation& GlobalShadow::operation_of(const Event& event) const {
+  const auto after =
+      std::upper_bound(operations_.begin(), operations_.end(), event.slice,
+                       [](std::uint32_t slice, const Operation& each) { return slice < each.first_slice; });
+  return *std::prev(after);
+}
+
+bool GlobalShadow::ordered_by_streams(const Event& event) const {
+  if (event.slice == 0 || operations_.empty() || event.slice < operations_.front().first_slice) return true;
+  const Operation& its = operation_of(event);
+  return &its == &operations_.back() || streams_.ordered(its.stream, its.number);
+}
+
+void GlobalShadow::race_of_streams(const Event& before, const std::string& what, std::int32_t pc) {
+  if (!said_.insert(pair_of(before.pc, pc)).second) return;
+  const Operation& its = operation_of(before);
+  if (!said_lines_.insert(line_of(far(before.pc)) + " " + line_of(far(pc)) + its.what).second) return;
+  found_mistake(
+      what + " and the " + word(before.access) + " of the same memory by " +
+      (its.kernel != nullptr ? "kernel " + kernel_name(its.kernel) + " at " + line_of(far(before.pc)) : its.what) +
+      " are not ordered: they are in different streams, and neither an event nor the host waits in between");
+}
+
+void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  slices_.push_back({0, 0, 0});
+  const Event now = {0, first_slice_, 0, 0, writes ? Access::write : Access::read, false};
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    Page* const page = with_cells(at, bytes % 4);
+    if (page == nullptr) return;
+    const std::size_t step = page->bytes ? 1 : 4;
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    for (; at < stop; at += step) {
+      Cell& cell = page->cells[at % page_bytes / step];
+      const auto check = [&](const Event& before) {
+        if (!ordered_by_streams(before))
+          race_of_streams(before, operations_.back().what + std::string(writes ? ": its write" : ": its read"), 0);
+      };
+      check(cell.written);
+      if (writes) {
+        for (const Event& read : cell.read) check(read);
+        cell.written = now;
+      } else {
+        cell.read[1] = cell.read[0];
+        cell.read[0] = now;
+      }
+    }
+  }
+}
+
+// ---- time
+
+void GlobalShadow::new_slice(std::uint32_t interval) {
+  slices_.push_back({block_, interval, epoch_});
+  slice_ = first_slice_ + static_cast<std::uint32_t>(slices_.size()) - 1;
+  interval_ = interval;
+}
+
+void GlobalShadow::launch_begins() {
+  first_slice_ += static_cast<std::uint32_t>(slices_.size());
+  slices_.clear();
+  flags_.clear();
+  acquired_.clear();
+  epoch_ = 0;
+}
+
+void GlobalShadow::block_begins(std::uint64_t block) {
+  settle();
+  block_ = block;
+  epoch_ = 0;
+  last_fence_interval_ = earlier_fence_interval_ = 0;
+  fences_.clear();
+  new_slice(1);
+}
+
+void GlobalShadow::barrier() {
+  settle();
+  new_slice(interval_ + 1);
+}
+
+void GlobalShadow::grid_barrier() {
+  settle();
+  ++epoch_;
+  new_slice(interval_ + 1);
+}
+
+void GlobalShadow::fence(unsigned thread) {
+  settle();
+  if (last_fence_interval_ != interval_) earlier_fence_interval_ = last_fence_interval_;
+  last_fence_interval_ = interval_;
+  fences_[thread] = {slice_, interval_};
+  new_slice(interval_);
+}
+
+GlobalShadow::Parked GlobalShadow::park() const {
+  return {block_, epoch_, last_fence_interval_, earlier_fence_interval_, fences_, interval_};
+}
+
+void GlobalShadow::unpark(const Parked& parked) {
+  block_ = parked.block;
+  epoch_ = parked.epoch;
+  last_fence_interval_ = parked.last_fence_interval;
+  earlier_fence_interval_ = parked.earlier_fence_interval;
+  fences_ = parked.fences;
+  new_slice(parked.interval);
+}
+
+// ---- order
+
+bool GlobalShadow::unordered(const Event& before, const MemoryAccess& now, const Shadow& shadow) {
+  if (before.slice < first_slice_) return false;
+  const Slice& its = slice_of(before);
+  if (its.block == block_)
+    return its.interval == interval_ && before.thread != now.thread &&
+           shadow.unordered(before.clock, before.thread, now.thread);
+  if (its.epoch < epoch_) return false;
+  search_ = 2000;
+  const auto own = acquired_.find(block_);
+  return own == acquired_.end() || !told(before, its, block_, static_cast<std::uint16_t>(now.thread), interval_,
+                                         static_cast<std::uint32_t>(own->second.size()), shadow.has_other_orders());
+}
+
+// Whether the thread of that block knows of the event by a flag, or by what flags told a block that told it.
+bool GlobalShadow::told(const Event& before, const Slice& its, std::uint64_t block, std::uint16_t thread,
+                        std::uint32_t interval, std::uint32_t acquired, bool everything) {
+  const auto known = acquired_.find(block);
+  if (known == acquired_.end()) return false;
+  for (std::uint32_t i = std::min<std::uint32_t>(acquired, known->second.size()); i-- > 0;) {
+    if (search_ == 0) return true;
+    --search_;
+    const Acquired& each = known->second[i];
+    if (!everything && each.thread / 32 != thread / 32 && each.interval >= interval) continue;
+    const Flag& flag = flags_[each.flag];
+    if (const auto by = flag.releases.find(its.block); by != flag.releases.end())
+      for (const Release& release : by->second) {
+        if (release.version > each.version) continue;
+        if (release.everything || its.interval < release.fence_interval ||
+            its.interval <= release.earlier_fence_interval ||
+            (before.thread / 32 == release.thread / 32 && before.slice <= release.fence_slice))
+          return true;
+      }
+    for (const auto& [other, releases] : flag.releases) {
+      if (other == its.block || other == block || releases.empty() || releases.back().version > each.version) continue;
+      const Release& release = releases.back();
+      if (release.acquired > 0 && told(before, its, other, release.thread, ~0u, release.acquired, true)) return true;
+    }
+  }
+  return false;
+}
+
+void GlobalShadow::synchronise(const MemoryAccess& a, const Shadow& shadow) {
+  if (reads(a.access) && !flags_.empty()) {
+    const auto flag = flags_.find(a.address);
+    if (flag != flags_.end()) {
+      auto& own = acquired_[block_];
+      const auto thread = static_cast<std::uint16_t>(a.thread);
+      const Acquired now = {a.address, flag->second.version, interval_, thread};
+      // A loop that waits reads the same flag again and again.
+      if (!own.empty() && own.back().flag == now.flag && own.back().thread == thread &&
+          own.back().interval == interval_)
+        own.back() = now;
+      else
+        own.push_back(now);
+    }
+  }
+  if (!writes(a.access)) return;
+  const auto fence = fences_.find(a.thread);
+  const std::uint32_t before = last_fence_interval_ == interval_ ? earlier_fence_interval_ : last_fence_interval_;
+  if (fence == fences_.end() && before == 0) return;
+  Flag& flag = flags_[a.address];
+  const auto own = acquired_.find(block_);
+  auto& releases = flag.releases[block_];
+  const Release now = {++flag.version,
+                       fence != fences_.end() ? fence->second.first : 0,
+                       fence != fences_.end() ? fence->second.second : 0,
+                       before,
+                       own != acquired_.end() ? static_cast<std::uint32_t>(own->second.size()) : 0,
+                       static_cast<std::uint16_t>(a.thread),
+                       shadow.has_other_orders()};
+  if (releases.size() < 64)
+    releases.push_back(now);
+  else
+    releases.back() = now;
+}
+
+// ---- accesses
+
+void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
+  settle();
+  const bool is_flag = is_atomic(a.access) || a.is_volatile, several = streams_.several();
+  if (is_flag) synchronise(a, shadow);
+  const bool on_device = DeviceMemory::instance().contains(reinterpret_cast<const void*>(a.address));
+  if (on_device && reads(a.access) && !is_written(a.address, a.size) &&
+      said_.insert(static_cast<std::uint32_t>(near(a.pc))).second && !full_)
+    found_mistake(here(a.pc) + "read of " + bytes_text(a.size) +
+                  " of global memory that nobody has written (cudaMalloc does not clear it)");
+  const Event now = {near(a.pc), slice_,       shadow.clock_of(a.thread), static_cast<std::uint16_t>(a.thread),
+                     a.access,   a.is_volatile};
+  for (std::uintptr_t at = a.address; at < a.address + a.size;) {
+    Page* const page = with_cells(at, (a.address | a.size) % 4);
+    if (page == nullptr) return;
+    const std::size_t step = page->bytes ? 1 : 4;
+    const std::uintptr_t stop = std::min(a.address + a.size, (at / page_bytes + 1) * page_bytes);
+    for (; at < stop; at += step) {
+      Cell& cell = page->cells[at % page_bytes / step];
+      const auto races_with = [&](const Event& before) {
+        return before.slice >= first_slice_ && !(is_flag && (is_atomic(before.access) || before.is_volatile)) &&
+               unordered(before, a, shadow);
+      };
+      if (several) {
+        const auto check = [&](const Event& before) {
+          if (before.slice < first_slice_ && !ordered_by_streams(before))
+            race_of_streams(before,
+                            here(a.pc) + "this " + word(a.access) + " of " + bytes_text(a.size) + " of global memory",
+                            now.pc);
+        };
+        check(cell.written);
+        if (writes(a.access))
+          for (const Event& read : cell.read) check(read);
+      }
+      if (races_with(cell.written)) race(cell.written, a);
+      if (writes(a.access)) {
+        for (const Event& read : cell.read)
+          if (races_with(read)) race(read, a);
+        // A thread's own plain write still counts behind its atomic one.
+        const bool behind = is_flag && cell.written.slice == slice_ && cell.written.thread == now.thread &&
+                            !is_atomic(cell.written.access) && !cell.written.is_volatile;
+        if (!behind) cell.written = now;
+      } else {
+        const Event& latest = cell.read[0];
+        if (latest.slice >= first_slice_ && (latest.thread != now.thread || slice_of(latest).block != block_)) {
+          const Event& kept = cell.read[1];
+          const bool keeps_another = kept.slice >= first_slice_ && slice_of(kept).block != block_;
+          if (!keeps_another) cell.read[1] = latest;
+        }
+        cell.read[0] = now;
+      }
+    }
+  }
+  if (on_device && writes(a.access)) mark_written(a.address, a.size, true);
+}
+
+GlobalShadow::Page* GlobalShadow::with_cells(std::uintptr_t address, std::size_t odd_bytes) {
+  Page* const page = page_at(address, true);
+  if (page == nullptr) return nullptr;
+  if (page->cells.empty()) page->cells.resize(page_bytes / 4);
+  if (!page->bytes && odd_bytes != 0) {
+    std::vector<Cell> divided(page_bytes);
+    for (std::size_t i = 0; i < page_bytes; ++i) divided[i] = page->cells[i / 4];
+    page->cells.swap(divided);
+    page->bytes = true;
+  }
+  return page;
+}
+
+std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& now, uint3 block,
+                                     std::uint64_t block_number) const {
+  const std::uint64_t its_block = slice_of(before).block;
+  const bool another_block = its_block != block_number;
+  std::string message = "kernel " + kernel_name(worker->launch().kernel) + ", block " + text(block) + ", thread " +
+                        text(index_of(now.thread, blockDim)) + ", at " + line_of(now.pc) +
+                        ": race on global memory: nothing orders this " + word(now.access) + " of " +
+                        bytes_text(now.size) + " and the " + word(before.access) + " of the same memory by " +
+                        (another_block ? block_text(its_block, gridDim) + ", " : std::string()) + "thread " +
+                        text(index_of(before.thread, blockDim)) + " at " + line_of(far(before.pc));
+  if (!another_block)
+    message += before.thread / 32 == now.thread / 32
+                   ? " (two lanes of one warp: only __syncwarp(), or atomic functions, would)"
+                   : " (two threads of one block: only __syncthreads(), or atomic functions, would)";
+  else if (is_atomic(before.access) || is_atomic(now.access))
+    message += " (both would have to be atomic, or a __threadfence() and a flag lie between)";
+  else
+    message += " (between blocks only atomic functions, a flag behind a __threadfence(), or another launch would)";
+  return message;
+}
+
+void GlobalShadow::race(const Event& before, const MemoryAccess& now) {
+  const std::uint64_t pair = pair_of(before.pc, near(now.pc));
+  if (said_.contains(pair)) return;
+  if (before.access == Access::write && now.access == Access::write && now.size <= stored_.old.size()) {
+    stored_ = {before, now, blockIdx, block_, {}};
+    std::memcpy(stored_.old.data(), reinterpret_cast<const void*>(now.address), now.size);
+    unsettled_ = true;
+    return;
+  }
+  said_.insert(pair);
+  if (!said_lines_.insert(line_of(now.pc) + " " + line_of(far(before.pc))).second) return;
+  const std::string message = message_of(before, now, blockIdx, block_);
+  // Many a correct program looks at a minimum, say, before it updates it.
+  const auto pair_is = [&](Access one, Access other) {
+    return (before.access == one && now.access == other) || (before.access == other && now.access == one);
+  };
+  if (pair_is(Access::read, Access::atomic))
+    noted(message + ": the read may be of an old value");
+  else
+    found_mistake(message);
+}
+
+// The two threads may have stored the same, which is no mistake.
+void GlobalShadow::compare_stored() {
+  unsettled_ = false;
+  const auto& [before, now, block, block_number, old] = stored_;
+  const std::uint64_t pair = pair_of(before.pc, near(now.pc));
+  const bool same = std::memcmp(old.data(), reinterpret_cast<const void*>(now.address), now.size) == 0;
+  if (same ? !same_.insert(pair).second : !said_.insert(pair).second) return;
+  if (same)
+    noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line_of(now.pc) +
+          ": several threads store the same value to the same global memory, which does no harm");
+  else if (said_lines_.insert(line_of(now.pc) + " " + line_of(far(before.pc))).second)
+    found_mistake(message_of(before, now, block, block_number));
+}
+
+}  // namespace simt

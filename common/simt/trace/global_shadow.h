@@ -1,0 +1,179 @@
+// What is known about every byte of global memory: whether anybody has written it, and who wrote and read it last. From
+// that follows whether an access is a mistake:
+//
+//   unwritten   none of the bytes that are read has been written, by a kernel or a copy
+//   race        two threads access a byte, at least one of them writes, not both by atomic functions or volatile
+//               accesses, and nothing orders the two
+//
+// Within a block, accesses are ordered as those of shared memory are (shadow.h). Between blocks of a launch, only by
+// the grid's barrier, and by a flag: one thread writes (an atomic function or a volatile store) what another one then
+// reads so, and what lies before the first one's fence comes before what lies behind the other's read. Whole launches
+// are ordered by their streams. In doubt an access counts as ordered: a false alarm would be worse than a silence.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "simt/engine/observer.h"
+#include "simt/trace/shadow.h"
+#include "simt/trace/stream_order.h"
+
+namespace simt {
+
+class GlobalShadow {
+ public:
+  // The host's part. Managed memory counts as written: nobody sees what the host does there.
+  void allocated(const void* address, std::size_t bytes, bool written);
+  void freed(const void* address, std::size_t bytes);
+  void host_writes(const void* to, std::size_t bytes);
+  void host_copies(const void* to, const void* from, std::size_t bytes);  // both on the device
+
+  StreamOrder& streams() { return streams_; }
+  // The next launch, or copy, is one of this stream.
+  void stream_begins(const void* stream, const void* kernel, const std::string& what);
+  void copy_access(const void* memory, std::size_t bytes, bool writes);
+
+  void launch_begins();
+  void block_begins(std::uint64_t block);
+  void barrier();       // of the block, and whatever else begins a new interval there
+  void grid_barrier();  // the block has come to it, and all others
+  void fence(unsigned thread);
+
+  // The access is noted; what is wrong with it is said (findings.h). `flag`: by an atomic function, or volatile.
+  void access(const MemoryAccess& access, const Shadow& shadow);
+  // Another access has happened: that of the store before is done, whose value is known now.
+  void settle() {
+    if (unsettled_) compare_stored();
+  }
+
+  // The part that belongs to one block, while others run.
+  struct Parked;
+  Parked park() const;
+  void unpark(const Parked& parked);
+
+ private:
+  struct Event {
+    std::int32_t pc = 0;      // from an address in this program
+    std::uint32_t slice = 0;  // 0: never
+    std::uint32_t clock = 0;  // of the thread (shadow.h)
+    std::uint16_t thread = 0;
+    Access access = Access::read;
+    bool is_volatile = false;
+  };
+  // Of four bytes, or of one where bytes are accessed.
+  struct Cell {
+    Event written;
+    std::array<Event, 2> read;  // the latest, and one of another warp or block
+  };
+  struct Page {
+    std::vector<Cell> cells;
+    bool bytes = false;  // a cell has one
+    std::array<std::uint64_t, 64> written = {};
+  };
+  static constexpr std::size_t page_bytes = 4096, most_pages = 40000;
+
+  // A piece of a block's time, between two barriers or fences.
+  struct Slice {
+    std::uint64_t block;
+    std::uint32_t interval, epoch;
+  };
+
+  // What a thread told others by a flag: all that lies before its last fence; of other warps' what a barrier lay before
+  // that fence, or a fence of theirs before a barrier.
+  struct Release {
+    std::uint32_t version, fence_slice, fence_interval, earlier_fence_interval, acquired;
+    std::uint16_t thread;
+    bool everything;  // the block orders its threads by other means too
+  };
+  struct Flag {
+    std::uint32_t version = 0;
+    std::unordered_map<std::uint64_t, std::vector<Release>> releases;  // [block]
+  };
+  struct Acquired {
+    std::uintptr_t flag;
+    std::uint32_t version, interval;
+    std::uint16_t thread;
+  };
+
+ public:
+  struct Parked {
+    std::uint64_t block;
+    std::uint32_t epoch, last_fence_interval, earlier_fence_interval;
+    std::unordered_map<unsigned, std::pair<std::uint32_t, std::uint32_t>> fences;
+    std::uint32_t interval;
+  };
+
+ private:
+  Page* page_at(std::uintptr_t address, bool make);
+  void new_slice(std::uint32_t interval);
+  bool is_written(std::uintptr_t address, std::size_t bytes);
+  void mark_written(std::uintptr_t address, std::size_t bytes, bool now);
+  const Slice& slice_of(const Event& event) const { return slices_[event.slice - first_slice_]; }
+  bool unordered(const Event& before, const MemoryAccess& now, const Shadow& shadow);
+  bool told(const Event& before, const Slice& its, std::uint64_t block, std::uint16_t thread, std::uint32_t interval,
+            std::uint32_t acquired, bool everything);
+  void synchronise(const MemoryAccess& access, const Shadow& shadow);
+  void race(const Event& before, const MemoryAccess& now);
+  std::string message_of(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) const;
+  void compare_stored();
+
+  // Launches and copies, where there are several streams, by the first slice of each.
+  struct Operation {
+    std::uint32_t first_slice, number;
+    const void* stream;
+    const void* kernel;
+    std::string what;
+  };
+  const Operation& operation_of(const Event& event) const;
+  bool ordered_by_streams(const Event& event) const;
+  void race_of_streams(const Event& before, const std::string& what, std::int32_t pc);
+  Page* with_cells(std::uintptr_t address, std::size_t odd_bytes);
+
+  StreamOrder streams_;
+  std::vector<Operation> operations_;
+
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
+  struct Recent {
+    std::uintptr_t place = ~std::uintptr_t(0);
+    Page* page = nullptr;
+  };
+  std::array<Recent, 1024> recent_;
+  bool full_ = false;
+
+  std::vector<Slice> slices_;
+  std::uint32_t first_slice_ = 1;  // of this launch
+  std::uint32_t slice_ = 1;        // the current one
+  std::uint64_t block_ = 0;
+  std::uint32_t epoch_ = 0;
+  std::uint32_t interval_ = 0;
+  std::uint32_t last_fence_interval_ = 0, earlier_fence_interval_ = 0;
+  std::unordered_map<unsigned, std::pair<std::uint32_t, std::uint32_t>> fences_;  // [thread]: slice before it, interval
+
+  std::unordered_map<std::uintptr_t, Flag> flags_;
+  std::unordered_map<std::uint64_t, std::vector<Acquired>> acquired_;  // [block]
+  unsigned search_ = 0;                                                // steps left
+
+  std::unordered_set<std::uint64_t> said_;  // pairs of instructions, or one
+  std::unordered_set<std::string> said_lines_;
+
+  // A store of which it is not known yet whether it changes anything.
+  struct Stored {
+    Event before;
+    MemoryAccess now = {};
+    uint3 block = {};
+    std::uint64_t block_number = 0;
+    std::array<char, 16> old = {};
+  };
+  std::unordered_set<std::uint64_t> same_;  // pairs of instructions that have stored the same
+  bool unsettled_ = false;
+  Stored stored_;
+};
+
+}  // namespace simt

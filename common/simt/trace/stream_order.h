@@ -1,0 +1,75 @@
+// Which launches and copies of a program are ordered by its streams, events and waits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+namespace simt {
+
+class StreamOrder {
+ public:
+  using Stream = const void*;                     // null: the default stream
+  using Known = std::map<Stream, std::uint32_t>;  // of each stream the last operation that comes before
+
+  void made(Stream stream, bool blocking) {
+    several_ = true;
+    known_[stream] = host_;
+    blocking_[stream] = blocking;
+  }
+  bool several() const { return several_; }
+
+  // An operation begins in the stream: its number. What it may rely on is `current()`.
+  std::uint32_t begin(Stream stream) {
+    Known& own = known_[stream];
+    join(own, host_);
+    if (stream == nullptr) {
+      for (const auto& [other, known] : known_)
+        if (other != nullptr && blocks(other)) join(own, known);
+    } else if (blocks(stream)) {
+      join(own, known_[nullptr]);
+    }
+    current_ = own;
+    return own[stream] = ++operations_;
+  }
+  bool ordered(Stream stream, std::uint32_t operation) const {
+    const auto found = current_.find(stream);
+    return found != current_.end() && operation <= found->second;
+  }
+
+  void host_waits() {
+    for (const auto& [stream, known] : known_) join(host_, known);
+  }
+  void host_waits(Stream stream) {
+    join(host_, known_[stream]);
+    if (stream != nullptr) return;
+    for (const auto& [other, known] : known_)
+      if (blocks(other)) join(host_, known);
+  }
+  void record(const void* event, Stream stream) {
+    events_[event] = known_[stream];
+    if (stream != nullptr) return;
+    for (const auto& [other, known] : known_)
+      if (blocks(other)) join(events_[event], known);
+  }
+  void wait(Stream stream, const void* event) { join(known_[stream], events_[event]); }
+  void host_waits_for_event(const void* event) { join(host_, events_[event]); }
+
+ private:
+  static void join(Known& known, const Known& other) {
+    for (const auto& [stream, operation] : other) known[stream] = std::max(known[stream], operation);
+  }
+  bool blocks(Stream stream) const {
+    const auto found = blocking_.find(stream);
+    return found == blocking_.end() || found->second;
+  }
+
+  bool several_ = false;
+  std::uint32_t operations_ = 0;
+  std::map<Stream, Known> known_;
+  std::map<Stream, bool> blocking_;
+  std::map<const void*, Known> events_;
+  Known host_, current_;
+};
+
+}  // namespace simt

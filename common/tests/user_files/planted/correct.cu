@@ -1,0 +1,668 @@
+// Correct programs that look like mistakes, one a case: nothing may be said of them.
+#include <cooperative_groups.h>
+#include <cuda_pipeline.h>
+
+#include <cstdlib>
+#include <cuda/atomic>
+#include <vector>
+
+#include "case.h"
+
+namespace cg = cooperative_groups;
+constexpr int N = 64;
+
+template <class T>
+struct Zeros {  // that are freed
+  explicit Zeros(int count) : memory(zeros<T>(count)) {}
+  ~Zeros() { cudaFree(memory); }
+  operator T*() const { return memory; }
+  T* memory;
+};
+
+static void expect(bool right) {
+  if (!right) std::printf("wrong\n"), std::exit(5);
+}
+template <class T>
+static T first(const T* x) {
+  T host;
+  cudaMemcpy(&host, x, sizeof host, cudaMemcpyDeviceToHost);
+  return host;
+}
+
+// ---- blocks that tell each other by flags
+
+// The sum of all blocks by the one that comes last, in several styles.
+template <int style>
+__global__ void sum_by_last(float* partial, unsigned* arrived, float* out) {
+  __shared__ bool last;
+  if (style == 1) {  // every thread has a part, and fences
+    if (threadIdx.x < 2) partial[2 * blockIdx.x + threadIdx.x] = 0.5f;
+    __threadfence();
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    if (style != 1) {
+      partial[2 * blockIdx.x] = 0.5f;
+      partial[2 * blockIdx.x + 1] = 0.5f;
+    }
+    if (style != 2) __threadfence();
+    if (style == 2)  // an atomic that releases and acquires
+      last = cuda::atomic_ref<unsigned>(*arrived).fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
+    else
+      last = atomicInc(arrived, gridDim.x) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  atomicAdd(out, partial[threadIdx.x]);
+  if (threadIdx.x == 0) *arrived = 0;  // for the next launch
+}
+template <int style>
+static void last_block() {
+  Zeros<float> partial(N), out(1);
+  Zeros<unsigned> arrived(1);
+  sum_by_last<style><<<N / 2, N>>>(partial, arrived, out);
+  expect(first<float>(out) == N / 2);
+}
+CASE(last_block_one_thread_fences) { last_block<0>(); }
+CASE(last_block_all_threads_fence) { last_block<1>(); }
+CASE(last_block_release_and_acquire) { last_block<2>(); }
+
+// A prefix sum in one pass: each block waits for the one before it.
+template <bool inclusive_by_atomic>
+__global__ void chained_scan(int* out, volatile int* prefix, volatile int* state) {
+  __shared__ int before;
+  if (threadIdx.x == 0) {
+    int sum = 0;
+    if (blockIdx.x > 0) {
+      while (state[blockIdx.x - 1] == 0) {
+      }
+      __threadfence();
+      sum = prefix[blockIdx.x - 1];
+    }
+    prefix[blockIdx.x] = sum + blockDim.x;
+    __threadfence();
+    if (inclusive_by_atomic)
+      atomicExch(const_cast<int*>(state) + blockIdx.x, 1);
+    else
+      state[blockIdx.x] = 1;
+    before = sum;
+  }
+  __syncthreads();
+  out[blockIdx.x * blockDim.x + threadIdx.x] = before + threadIdx.x;
+}
+CASE(decoupled_look_back_volatile) {
+  Zeros<int> out(8 * N), prefix(8), state(8);
+  chained_scan<false><<<8, N>>>(out, prefix, state);
+}
+CASE(decoupled_look_back_atomic) {
+  Zeros<int> out(8 * N), prefix(8), state(8);
+  chained_scan<true><<<8, N>>>(out, prefix, state);
+}
+
+// With plain data behind the flag, and tickets instead of block numbers.
+__global__ void by_ticket(int* data, int* ready, unsigned* tickets) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x == 0) ticket = atomicAdd(tickets, 1);
+  __syncthreads();
+  if (threadIdx.x == 0 && ticket > 0)
+    while (atomicAdd(&ready[ticket - 1], 0) == 0) {
+    }
+  __syncthreads();
+  data[ticket * N + threadIdx.x] = ticket == 0 ? 1 : data[(ticket - 1) * N + (threadIdx.x + 1) % N] + 1;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) atomicExch(&ready[ticket], 1);
+}
+CASE(chain_by_tickets) {
+  Zeros<int> data(8 * N), ready(8);
+  Zeros<unsigned> tickets(1);
+  by_ticket<<<8, N>>>(data, ready, tickets);
+  expect(first<int>(data + 7 * N) == 8);
+}
+
+__global__ void under_a_lock(int* lock, int* counter) {
+  if (threadIdx.x != 0) return;
+  while (atomicCAS(lock, 0, 1) != 0) {
+  }
+  __threadfence();
+  *counter = *counter + 1;
+  __threadfence();
+  atomicExch(lock, 0);
+}
+CASE(counter_under_a_lock) {
+  Zeros<int> lock(1), counter(1);
+  under_a_lock<<<16, 32>>>(lock, counter);
+  expect(first<int>(counter) == 16);
+}
+
+__global__ void under_a_lock_of_libcu(int* lock, int* counter) {
+  cuda::atomic_ref<int, cuda::thread_scope_device> l(*lock);
+  while (l.exchange(1, cuda::memory_order_acquire) != 0) {
+  }
+  *counter += 1;
+  l.store(0, cuda::memory_order_release);
+}
+CASE(lock_that_acquires_and_releases) {
+  Zeros<int> lock(1), counter(1);
+  under_a_lock_of_libcu<<<16, 1>>>(lock, counter);
+  expect(first<int>(counter) == 16);
+}
+
+__global__ void by_ptx(int* data, int* flag, int* out) {
+  if (blockIdx.x == 0) {
+    data[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    if (threadIdx.x == 0) asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(1) : "memory");
+  } else {
+    int seen = 0;
+    while (seen == 0) asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+    out[threadIdx.x] = data[N - 1 - threadIdx.x];
+  }
+}
+CASE(flag_in_ptx) {
+  Zeros<int> data(N), flag(1), out(N);
+  by_ptx<<<2, N>>>(data, flag, out);
+}
+
+// ---- flags in shared memory, between warps
+
+template <bool by_atomic>
+__global__ void producer_and_consumer(int* out) {
+  __shared__ int data[32];
+  __shared__ volatile int flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    data[threadIdx.x] = threadIdx.x;
+    __threadfence_block();
+    __syncwarp();
+    if (threadIdx.x == 0) {
+      if (by_atomic)
+        atomicExch(const_cast<int*>(&flag), 1);
+      else
+        flag = 1;
+    }
+  } else {
+    while ((by_atomic ? atomicAdd(const_cast<int*>(&flag), 0) : flag) == 0) {
+    }
+    __threadfence_block();
+    out[threadIdx.x - 32] = data[63 - threadIdx.x];
+  }
+}
+CASE(flag_in_shared_memory_volatile) {
+  Zeros<int> out(32);
+  producer_and_consumer<false><<<1, 64>>>(out);
+}
+CASE(flag_in_shared_memory_atomic) {
+  Zeros<int> out(32);
+  producer_and_consumer<true><<<1, 64>>>(out);
+}
+
+__global__ void flag_in_global_memory(int* data, volatile int* flag, int* out) {
+  if (threadIdx.x < 32) {
+    data[threadIdx.x] = threadIdx.x;
+    __syncwarp();
+    __threadfence();
+    if (threadIdx.x == 0) *flag = 1;
+  } else {
+    while (*flag == 0) {
+    }
+    __threadfence();
+    out[threadIdx.x - 32] = data[63 - threadIdx.x];
+  }
+}
+CASE(flag_between_warps_in_global_memory) {
+  Zeros<int> data(32), flag(1), out(32);
+  flag_in_global_memory<<<1, 64>>>(data, flag, out);
+}
+
+// ---- the same value, by many threads
+
+__global__ void any_negative(const float* x, bool* found, int* done) {
+  if (x[threadIdx.x] < 1) *found = true;
+  *done = 1;
+}
+CASE(all_store_the_same_globally) {
+  Zeros<float> x(N);
+  Zeros<bool> found(1);
+  Zeros<int> done(1);
+  any_negative<<<4, N>>>(x, found, done);
+}
+
+__global__ void any_in_block(const float* x, int* out) {
+  __shared__ bool found;
+  __shared__ int size;
+  if (threadIdx.x == 0) found = false;
+  __syncthreads();
+  if (x[threadIdx.x] < 1) found = true;
+  size = blockDim.x;
+  __syncthreads();
+  out[threadIdx.x] = found ? size : 0;
+}
+CASE(all_store_the_same_in_shared_memory) {
+  Zeros<float> x(N);
+  Zeros<int> out(N);
+  any_in_block<<<4, N>>>(x, out);
+}
+
+// ---- barriers of other kinds
+
+__global__ void of_groups(int* out) {
+  __shared__ int place[N];
+  const cg::thread_block block = cg::this_thread_block();
+  const auto tile = cg::tiled_partition<16>(block);
+  place[threadIdx.x] = threadIdx.x;
+  tile.sync();
+  const int left = place[threadIdx.x ^ 1];
+  block.sync();
+  place[threadIdx.x] = left;
+  cg::sync(block);
+  out[threadIdx.x] = place[N - 1 - threadIdx.x];
+}
+CASE(cooperative_groups_in_a_block) {
+  Zeros<int> out(N);
+  of_groups<<<1, N>>>(out);
+}
+
+__global__ void of_the_grid(int* x, int* out) {
+  const cg::grid_group grid = cg::this_grid();
+  const int i = grid.thread_rank();
+  for (int round = 0; round < 3; ++round) {
+    x[i] = i + round;
+    grid.sync();
+    out[i] += x[grid.size() - 1 - i];
+    grid.sync();
+  }
+}
+CASE(grid_barrier) {
+  Zeros<int> x(4 * N), out(4 * N);
+  int *px = x, *pout = out;
+  void* arguments[] = {&px, &pout};
+  cudaLaunchCooperativeKernel(reinterpret_cast<void*>(of_the_grid), dim3(4), dim3(N), arguments, 0, nullptr);
+}
+
+__global__ void named(int* out) {
+  __shared__ int place[32];
+  if (threadIdx.x < 32) {
+    place[threadIdx.x] = threadIdx.x;
+    asm volatile("bar.arrive 1, 64;" ::: "memory");
+  } else {
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    out[threadIdx.x - 32] = place[63 - threadIdx.x];
+  }
+}
+CASE(named_barrier) {
+  Zeros<int> out(32);
+  named<<<1, 64>>>(out);
+}
+
+__global__ void named_in_global_memory(int* place, int* out) {
+  if (threadIdx.x < 32) {
+    place[threadIdx.x] = threadIdx.x;
+    asm volatile("bar.arrive 2, 64;" ::: "memory");
+  } else {
+    asm volatile("bar.sync 2, 64;" ::: "memory");
+    out[threadIdx.x - 32] = place[63 - threadIdx.x];
+  }
+}
+CASE(named_barrier_and_global_memory) {
+  Zeros<int> place(32), out(32);
+  named_in_global_memory<<<1, 64>>>(place, out);
+}
+
+__global__ void some_have_returned(int* out) {
+  __shared__ int place[N];
+  if (threadIdx.x >= 40) return;
+  place[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = place[39 - threadIdx.x];
+}
+CASE(barrier_after_some_have_returned) {
+  Zeros<int> out(N);
+  some_have_returned<<<1, N>>>(out);
+}
+
+// ---- warps
+
+__global__ void reduce_with_syncwarp(int* out) {
+  __shared__ volatile int sums[N];
+  const int i = threadIdx.x;
+  sums[i] = 1;
+  __syncthreads();
+  if (i < 32) {
+    for (int half = 32; half > 0; half /= 2) {
+      const int other = sums[i + half];
+      __syncwarp();
+      if (i < half) sums[i] += other;
+      __syncwarp();
+    }
+  }
+  if (i == 0) *out = sums[0];
+}
+CASE(warp_reduction_with_syncwarp) {
+  Zeros<int> out(1);
+  reduce_with_syncwarp<<<1, N>>>(out);
+  expect(first<int>(out) == N);
+}
+
+__global__ void reduce_with_shuffles(int* out) {
+  int sum = 1;
+  for (int half = 16; half > 0; half /= 2) sum += __shfl_down_sync(0xffffffff, sum, half);
+  if (threadIdx.x == 0) atomicAdd(out, sum);
+}
+CASE(warp_reduction_with_shuffles) {
+  Zeros<int> out(1);
+  reduce_with_shuffles<<<4, 32>>>(out);
+  expect(first<int>(out) == 128);
+}
+
+__global__ void aggregated(int* counter, int* out) {
+  if (threadIdx.x % 3 != 0) return;
+  const cg::coalesced_group active = cg::coalesced_threads();
+  int base = 0;
+  if (active.thread_rank() == 0) base = atomicAdd(counter, active.size());
+  out[active.shfl(base, 0) + active.thread_rank()] = threadIdx.x;
+}
+CASE(warp_aggregated_atomics) {
+  Zeros<int> counter(1), out(N);
+  aggregated<<<1, N>>>(counter, out);
+  expect(first<int>(counter) == 22);
+}
+
+__global__ void own_slot_of_a_warp(int* out) {
+  __shared__ int slots[2];
+  if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = threadIdx.x;
+  __syncwarp();
+  out[threadIdx.x] = slots[threadIdx.x / 32];
+}
+CASE(slot_of_each_warp) {
+  Zeros<int> out(N);
+  own_slot_of_a_warp<<<1, N>>>(out);
+}
+
+// ---- atomics
+
+__global__ void privatised(const unsigned char* in, unsigned* bins) {
+  __shared__ unsigned own[16];
+  if (threadIdx.x < 16) own[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(&own[in[blockIdx.x * blockDim.x + threadIdx.x] % 16], 1u);
+  __syncthreads();
+  if (threadIdx.x < 16) atomicAdd(&bins[threadIdx.x], own[threadIdx.x]);
+}
+CASE(privatised_histogram) {
+  Zeros<unsigned char> in(4 * N);
+  Zeros<unsigned> bins(16);
+  privatised<<<4, N>>>(in, bins);
+  expect(first<unsigned>(bins) == 4 * N);
+}
+
+__global__ void maximum_by_cas(const float* x, int* bits) {
+  int old = atomicAdd(bits, 0);
+  while (__int_as_float(old) < x[threadIdx.x]) {
+    const int seen = atomicCAS(bits, old, __float_as_int(x[threadIdx.x]));
+    if (seen == old) break;
+    old = seen;
+  }
+}
+CASE(maximum_by_compare_and_swap) {
+  Zeros<float> x(N);
+  Zeros<int> bits(1);
+  maximum_by_cas<<<4, N>>>(x, bits);
+}
+
+__global__ void append(int* list, int* count) {
+  if (threadIdx.x % 2) list[atomicAdd(count, 1)] = threadIdx.x;
+}
+CASE(append_to_a_list) {
+  Zeros<int> list(4 * N), count(1);
+  append<<<4, N>>>(list, count);
+}
+
+__device__ unsigned calls;
+__global__ void count_calls() { atomicAdd(&calls, 1u); }
+CASE(counter_in_a_variable) {
+  count_calls<<<4, N>>>();
+  unsigned host = 0;
+  cudaMemcpyFromSymbol(&host, calls, sizeof host);
+  expect(host == 4 * N);
+}
+
+// ---- memory
+
+__global__ void fill_half(float* x) { x[threadIdx.x] = 1; }
+__global__ void use_half(float* x) { x[threadIdx.x] += 1; }
+CASE(written_by_the_kernel_before) {
+  float* x;
+  cudaMalloc(&x, N * sizeof(float));
+  fill_half<<<1, N / 2>>>(x);
+  use_half<<<1, N / 2>>>(x);
+  cudaFree(x);
+}
+
+struct Padded {
+  char small;
+  double large;
+};
+__global__ void make_padded(Padded* x) {
+  x[threadIdx.x].small = 1;
+  x[threadIdx.x].large = 2;
+}
+__global__ void copy_padded(Padded* to, const Padded* from) { to[threadIdx.x] = from[threadIdx.x]; }
+CASE(padding_is_never_written) {
+  Padded *a, *b;
+  cudaMalloc(&a, N * sizeof(Padded));
+  cudaMalloc(&b, N * sizeof(Padded));
+  make_padded<<<1, N>>>(a);
+  copy_padded<<<1, N>>>(b, a);
+  cudaFree(a);
+  cudaFree(b);
+}
+
+__global__ void neighbours_bytes(char* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
+CASE(bytes_beside_each_other) {
+  Zeros<char> x(3 * 7);
+  neighbours_bytes<<<3, 7>>>(x);
+}
+
+__global__ void ping_pong(float* to, const float* from, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  to[i] = (from[i > 0 ? i - 1 : 0] + from[i < n - 1 ? i + 1 : i]) / 2;
+}
+CASE(stencil_with_two_buffers) {
+  Zeros<float> a(4 * N), b(4 * N);
+  for (int i = 0; i < 2; ++i) {
+    ping_pong<<<4, N>>>(b, a, 4 * N);
+    ping_pong<<<4, N>>>(a, b, 4 * N);
+  }
+}
+
+__global__ void with_heap(int** lists) {
+  int* own = static_cast<int*>(malloc(4 * sizeof(int)));
+  own[1] = threadIdx.x;
+  lists[threadIdx.x] = own;
+  __syncthreads();
+  const int other = lists[threadIdx.x ^ 1][1];
+  __syncthreads();
+  free(own);
+  lists[threadIdx.x] = reinterpret_cast<int*>(static_cast<long>(other));
+}
+CASE(memory_of_the_kernels_own) {
+  Zeros<int*> lists(N);
+  with_heap<<<1, N>>>(lists);
+}
+
+__constant__ int weights[5000];
+__device__ int table[5000];
+__global__ void look_up(int* out, int i) { out[threadIdx.x] = weights[i + threadIdx.x] + table[i + threadIdx.x]; }
+CASE(constants_and_variables) {
+  Zeros<int> out(N);
+  look_up<<<1, N>>>(out, 4900);
+}
+
+__global__ void local_arrays(int* out, int n) {
+  int own[16];
+  for (int i = 0; i < 16; ++i) own[i] = i * n;
+  int* p = own;
+  for (int i = 0; i < 16; ++i) out[threadIdx.x] += p[(i + threadIdx.x) % 16];
+}
+CASE(arrays_of_a_thread) {
+  Zeros<int> out(N);
+  local_arrays<<<1, N>>>(out, 3);
+}
+
+__global__ void copies_ahead(const float4* from, float4* to) {
+  __shared__ float4 stage[2][32];
+  __pipeline_memcpy_async(&stage[0][threadIdx.x], &from[threadIdx.x], sizeof(float4));
+  __pipeline_commit();
+  __pipeline_memcpy_async(&stage[1][threadIdx.x], &from[32 + threadIdx.x], sizeof(float4));
+  __pipeline_commit();
+  __pipeline_wait_prior(1);
+  __syncthreads();
+  to[threadIdx.x] = stage[0][31 - threadIdx.x];
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  to[32 + threadIdx.x] = stage[1][31 - threadIdx.x];
+}
+CASE(asynchronous_copies_in_a_kernel) {
+  Zeros<float4> from(64), to(64);
+  copies_ahead<<<1, 32>>>(from, to);
+}
+
+// ---- the host
+
+__global__ void fill(int* x, int value, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = value;
+}
+__global__ void copy_ints(int* to, const int* from) { to[threadIdx.x] = from[threadIdx.x]; }
+
+CASE(managed_memory) {
+  int* x;
+  cudaMallocManaged(&x, N * sizeof(int));
+  for (int i = 0; i < N; ++i) x[i] = i;
+  fill<<<1, N>>>(x, 7, N / 2);
+  cudaDeviceSynchronize();
+  expect(x[0] == 7 && x[N - 1] == N - 1);
+  x[0] = 1;
+  fill<<<1, N>>>(x, 8, N);
+  cudaEvent_t event;
+  cudaEventCreate(&event);
+  cudaEventRecord(event);
+  cudaEventSynchronize(event);
+  cudaEventDestroy(event);
+  expect(x[0] == 8);
+  cudaFree(x);
+}
+
+CASE(pinned_memory_in_parts) {
+  int *x = nullptr, *host;
+  cudaMallocHost(&host, 2 * N * sizeof(int));
+  cudaMalloc(&x, 2 * N * sizeof(int));
+  cudaStream_t streams[2];
+  for (auto& stream : streams) cudaStreamCreate(&stream);
+  for (int i = 0; i < 2 * N; ++i) host[i] = i;
+  for (int s = 0; s < 2; ++s) {
+    cudaMemcpyAsync(x + s * N, host + s * N, N * sizeof(int), cudaMemcpyHostToDevice, streams[s]);
+    fill<<<1, N, 0, streams[s]>>>(x + s * N, s, N);
+    cudaMemcpyAsync(host + s * N, x + s * N, N * sizeof(int), cudaMemcpyDeviceToHost, streams[s]);
+  }
+  cudaStreamSynchronize(streams[0]);
+  expect(host[1] == 0);
+  host[2] = 5;
+  cudaStreamSynchronize(streams[1]);
+  expect(host[N + 1] == 1 && host[2] == 5);
+  for (auto& stream : streams) cudaStreamDestroy(stream);
+  cudaFree(x);
+  cudaFreeHost(host);
+}
+
+CASE(streams_in_order_by_an_event) {
+  Zeros<int> x(N), y(N);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  cudaEvent_t done;
+  cudaEventCreate(&done);
+  cudaDeviceSynchronize();
+  fill<<<1, N, 0, one>>>(x, 1, N);
+  cudaEventRecord(done, one);
+  cudaStreamWaitEvent(other, done, 0);
+  copy_ints<<<1, N, 0, other>>>(y, x);
+  cudaStreamSynchronize(other);
+  expect(first<int>(y) == 1);
+  cudaEventDestroy(done);
+  cudaStreamDestroy(one);
+  cudaStreamDestroy(other);
+}
+
+CASE(default_stream_waits_for_others) {
+  Zeros<int> x(N), y(N);
+  cudaStream_t one;
+  cudaStreamCreate(&one);
+  fill<<<1, N, 0, one>>>(x, 1, N);
+  copy_ints<<<1, N>>>(y, x);
+  fill<<<1, N, 0, one>>>(y, 2, N);
+  cudaDeviceSynchronize();
+  expect(first<int>(y) == 2);
+  cudaStreamDestroy(one);
+}
+
+CASE(streams_on_parts_of_one_buffer) {
+  Zeros<int> x(4 * N);
+  cudaStream_t streams[4];
+  for (auto& stream : streams) cudaStreamCreate(&stream);
+  for (int s = 0; s < 4; ++s) fill<<<1, N, 0, streams[s]>>>(x + s * N, s, N);
+  cudaDeviceSynchronize();
+  for (auto& stream : streams) cudaStreamDestroy(stream);
+}
+
+CASE(failure_that_is_looked_at) {
+  int* x = nullptr;
+  if (cudaMalloc(&x, std::size_t(1) << 60) == cudaSuccess) expect(false);
+  cudaFree(reinterpret_cast<void*>(8));  // looked at in the next line
+  if (cudaGetLastError() == cudaSuccess) expect(false);
+}
+
+CASE(registered_host_memory) {
+  std::vector<int> host(N, 3);
+  Zeros<int> y(N);
+  cudaHostRegister(host.data(), N * sizeof(int), cudaHostRegisterDefault);
+  int* x = nullptr;
+  cudaHostGetDevicePointer(&x, host.data(), 0);
+  copy_ints<<<1, N>>>(y, x);
+  cudaDeviceSynchronize();
+  cudaHostUnregister(host.data());
+  expect(first<int>(y) == 3);
+}
+
+CASE(pinned_memory_in_a_kernel) {
+  int *host, *x;
+  cudaHostAlloc(&host, N * sizeof(int), cudaHostAllocMapped);
+  for (int i = 0; i < N; ++i) host[i] = 4;
+  cudaHostGetDevicePointer(&x, host, 0);
+  Zeros<int> y(N);
+  copy_ints<<<1, N>>>(y, x);
+  expect(first<int>(y) == 4);
+  cudaFreeHost(host);
+}
+
+__global__ void much_dynamic(int* x) {
+  extern __shared__ int large_part[];
+  large_part[threadIdx.x] = 1;
+  __syncthreads();
+  x[threadIdx.x] = large_part[threadIdx.x ^ 1];
+}
+CASE(shared_memory_that_was_opted_into) {
+  Zeros<int> x(N);
+  cudaFuncSetAttribute(much_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 * 1024);
+  much_dynamic<<<1, N, 64 * 1024>>>(x);
+}
+
+CASE(freed_by_the_reset) {
+  int* x = zeros<int>(N);
+  fill<<<1, N>>>(x, 1, N);
+  cudaDeviceReset();
+}
+
+int main(int argc, char** argv) { return main_of_cases(argc, argv); }

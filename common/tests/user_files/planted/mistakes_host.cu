@@ -1,0 +1,187 @@
+// Mistakes of host code, one a case. The line that has to be named ends with the case's name, as a comment.
+#include <cstdlib>
+#include <vector>
+
+#include "case.h"
+
+constexpr int N = 64;
+
+__global__ void fill(int* x, int value) { x[threadIdx.x] = value; }
+__global__ void add(int* x) {
+  x[threadIdx.x] += 1;  // streams_that_race
+}
+__global__ void copy(int* to, const int* from) {
+  to[threadIdx.x] = from[threadIdx.x];  // host_pointer
+}
+
+// ---- whose memory it is
+
+CASE(host_pointer) {
+  int* host = static_cast<int*>(std::calloc(N, sizeof(int)));
+  copy<<<1, N>>>(zeros<int>(N), host);
+}
+
+CASE(host_vector) {
+  std::vector<int> host(100000);
+  copy<<<1, N>>>(zeros<int>(N), host.data());
+}
+
+CASE(host_variable) {
+  int on_the_stack[N] = {};
+  copy<<<1, N>>>(zeros<int>(N), on_the_stack);
+}
+
+CASE(host_reads_device_memory) {
+  int* x = zeros<int>(N);
+  fill<<<1, N>>>(x, 5);
+  cudaDeviceSynchronize();
+  std::printf("%d\n", x[0]);  // host_reads_device_memory
+}
+
+CASE(host_writes_device_memory) {
+  int* x = zeros<int>(N);
+  for (int i = 0; i < N; ++i) x[i] = i;  // host_writes_device_memory
+  add<<<1, N>>>(x);
+}
+
+CASE(memcpy_of_the_host) {
+  int* x = zeros<int>(N);
+  int host[N];
+  std::memcpy(host, x, sizeof host);  // memcpy_of_the_host
+  std::printf("%d\n", host[1]);
+  add<<<1, N>>>(x);
+}
+
+CASE(freed_by_the_host) {
+  int* x = zeros<int>(N);
+  add<<<1, N>>>(x);
+  cudaDeviceSynchronize();
+  x[1] = 0;  // freed_by_the_host
+}
+
+// ---- what is not awaited
+
+CASE(managed_without_waiting) {
+  int* x;
+  cudaMallocManaged(&x, N * sizeof(int));
+  fill<<<1, N>>>(x, 3);
+  std::printf("%d\n", x[0]);  // managed_without_waiting
+}
+
+CASE(managed_written_too_early) {
+  int* x;
+  cudaMallocManaged(&x, N * sizeof(int));
+  fill<<<1, N>>>(x, 3);
+  x[0] = 4;  // managed_written_too_early
+  cudaDeviceSynchronize();
+}
+
+CASE(pinned_read_too_early) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  fill<<<1, N, 0, stream>>>(x, 3);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  std::printf("%d\n", host[0]);  // pinned_read_too_early
+  cudaStreamSynchronize(stream);
+}
+
+CASE(pinned_written_too_early) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  for (int i = 0; i < N; ++i) host[i] = i;
+  cudaMemcpyAsync(x, host, N * sizeof(int), cudaMemcpyHostToDevice, stream);
+  for (int i = 0; i < N; ++i) host[i] = 2 * i;  // pinned_written_too_early
+  cudaStreamSynchronize(stream);
+}
+
+CASE(other_stream_awaited) {
+  int *x = zeros<int>(N), *host;
+  cudaHostAlloc(&host, N * sizeof(int), cudaHostAllocDefault);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, one);
+  cudaStreamSynchronize(other);
+  std::printf("%d\n", host[1]);  // other_stream_awaited
+}
+
+CASE(streams_that_race) {
+  int* x = zeros<int>(N);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  fill<<<1, N, 0, one>>>(x, 1);
+  add<<<1, N, 0, other>>>(x);
+}
+
+CASE(copy_beside_a_kernel) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  fill<<<1, N, 0, one>>>(x, 1);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, other);  // copy_beside_a_kernel
+}
+
+// ---- calls that fail
+
+CASE(freed_twice) {
+  int* x = zeros<int>(N);
+  cudaFree(x);
+  cudaFree(x);  // freed_twice
+}
+
+CASE(free_in_the_middle) {
+  int* x = zeros<int>(N);
+  cudaFree(x + 1);  // free_in_the_middle
+}
+
+CASE(free_of_host_memory) {
+  int* x = static_cast<int*>(std::malloc(4));
+  cudaFree(x);  // free_of_host_memory
+}
+
+CASE(wrong_direction) {
+  int *x = zeros<int>(N), host[N] = {};
+  cudaMemcpy(x, host, sizeof host, cudaMemcpyDeviceToHost);  // wrong_direction
+}
+
+CASE(arguments_the_wrong_way_round) {
+  int *x = zeros<int>(N), host[N] = {};
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyHostToDevice);  // arguments_the_wrong_way_round
+}
+
+CASE(copy_too_long) {
+  int *x = zeros<int>(N), host[2 * N] = {};
+  cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);  // copy_too_long
+}
+
+CASE(never_freed) {
+  int* x;
+  cudaMalloc(&x, N * sizeof(int));  // never_freed
+  fill<<<1, N>>>(x, 1);
+}
+
+// ---- shared memory that a block cannot have
+
+__global__ void much_static(int* x) {
+  __shared__ int large[13 * 1024];
+  large[threadIdx.x] = 1;
+  __syncthreads();
+  x[threadIdx.x] = large[threadIdx.x ^ 1];
+}
+CASE(too_much_static_shared) { much_static<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void much_dynamic(int* x) {
+  extern __shared__ int large_part[];
+  large_part[threadIdx.x] = 1;
+  x[threadIdx.x] = large_part[threadIdx.x];
+}
+CASE(dynamic_shared_without_opting_in) { much_dynamic<<<1, N, 64 * 1024>>>(zeros<int>(N)); }
+
+int main(int argc, char** argv) { return main_of_cases(argc, argv); }

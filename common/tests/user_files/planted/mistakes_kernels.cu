@@ -1,0 +1,306 @@
+// Mistakes of kernels, one a case. The line that has to be named ends with the case's name, as a comment.
+#include <cooperative_groups.h>
+
+#include "case.h"
+
+constexpr int N = 64;
+
+// ---- shared memory
+
+__global__ void transpose(float* out, const float* in) {
+  __shared__ float tile[8][8];
+  tile[threadIdx.y][threadIdx.x] = in[threadIdx.y * 8 + threadIdx.x];
+  out[threadIdx.x * 8 + threadIdx.y] = tile[threadIdx.x][threadIdx.y];  // missing_barrier
+}
+CASE(missing_barrier) { transpose<<<1, dim3(8, 8)>>>(zeros<float>(N), zeros<float>(N)); }
+
+__global__ void reduce_in_tree(float* out, const float* in) {
+  __shared__ float sums[N];
+  sums[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  for (int half = N / 2; half > 0; half /= 2)
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];  // barrier_missing_in_loop
+  if (threadIdx.x == 0) *out = sums[0];
+}
+CASE(barrier_missing_in_loop) { reduce_in_tree<<<1, N>>>(zeros<float>(1), zeros<float>(N)); }
+
+__global__ void tiles(float* out, const float* in) {
+  __shared__ float tile[N];
+  for (int t = 0; t < 4; ++t) {
+    tile[threadIdx.x] = in[t * N + threadIdx.x];  // barrier_missing_at_end_of_loop
+    __syncthreads();
+    out[threadIdx.x] += tile[N - 1 - threadIdx.x];
+  }
+}
+CASE(barrier_missing_at_end_of_loop) { tiles<<<1, N>>>(zeros<float>(N), zeros<float>(4 * N)); }
+
+__global__ void last_writer(int* out) {
+  __shared__ int last;
+  last = threadIdx.x;  // all_write_one_place
+  __syncthreads();
+  out[threadIdx.x] = last;
+}
+CASE(all_write_one_place) { last_writer<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void shared_counter(int* out) {
+  __shared__ int count;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  count++;  // shared_counter
+  __syncthreads();
+  if (threadIdx.x == 0) *out = count;
+}
+CASE(shared_counter) { shared_counter<<<1, N>>>(zeros<int>(1)); }
+
+__global__ void shared_histogram(int* out, const int* in) {
+  __shared__ int bins[8];
+  if (threadIdx.x < 8) bins[threadIdx.x] = 0;
+  atomicAdd(&bins[in[threadIdx.x] % 8], 1);  // histogram_before_it_is_cleared
+  __syncthreads();
+  if (threadIdx.x < 8) out[threadIdx.x] = bins[threadIdx.x];
+}
+CASE(histogram_before_it_is_cleared) { shared_histogram<<<1, N>>>(zeros<int>(8), zeros<int>(N)); }
+
+__global__ void halves(float* out, const float* in) {
+  extern __shared__ float part[];
+  if (threadIdx.x < N / 2) part[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  out[threadIdx.x] = part[threadIdx.x];  // uninitialised_shared
+}
+CASE(uninitialised_shared) { halves<<<1, N, N * sizeof(float)>>>(zeros<float>(N), zeros<float>(N)); }
+
+__global__ void accumulate(float* out) {
+  __shared__ float sum;
+  atomicAdd(&sum, 1.0f);  // uninitialised_accumulator
+  __syncthreads();
+  *out = sum;
+}
+CASE(uninitialised_accumulator) { accumulate<<<1, N>>>(zeros<float>(1)); }
+
+__global__ void beyond_dynamic(float* out) {
+  extern __shared__ float part[];
+  part[threadIdx.x + 1] = 1;  // dynamic_shared_too_small
+  __syncthreads();
+  out[threadIdx.x] = part[threadIdx.x + 1];
+}
+CASE(dynamic_shared_too_small) { beyond_dynamic<<<1, N, N * sizeof(float)>>>(zeros<float>(N)); }
+
+CASE(dynamic_shared_forgotten) { halves<<<1, N>>>(zeros<float>(N), zeros<float>(N)); }
+
+// ---- warps
+
+__device__ void last_warp(volatile float* sums, int i) {
+  sums[i] += sums[i + 32];  // warp_synchronous_tail
+  sums[i] += sums[i + 16];
+  sums[i] += sums[i + 8];
+  sums[i] += sums[i + 4];
+  sums[i] += sums[i + 2];
+  sums[i] += sums[i + 1];
+}
+__global__ void reduce_old(float* out, const float* in) {
+  __shared__ float sums[N];
+  sums[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < 32) last_warp(sums, threadIdx.x);
+  if (threadIdx.x == 0) *out = sums[0];
+}
+CASE(warp_synchronous_tail) { reduce_old<<<1, N>>>(zeros<float>(1), zeros<float>(N)); }
+
+__global__ void neighbour_in_warp(int* out) {
+  __shared__ int place[32];
+  place[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = place[threadIdx.x ^ 1];  // warp_synchronous_exchange
+}
+CASE(warp_synchronous_exchange) { neighbour_in_warp<<<1, 32>>>(zeros<int>(32)); }
+
+__global__ void shuffle_among_some(int* out) {
+  int v = threadIdx.x;
+  if (threadIdx.x < 16)
+    v = __shfl_down_sync(0xffffffff, v, 8);  // shuffle_with_wrong_mask
+  else
+    __syncwarp(0xffffffff);
+  out[threadIdx.x] = v;
+}
+CASE(shuffle_with_wrong_mask) { shuffle_among_some<<<1, 32>>>(zeros<int>(32)); }
+
+__global__ void shuffle_from_nobody(int* out) {
+  int v = threadIdx.x;
+  if (threadIdx.x < 16) v = __shfl_sync(0x0000ffff, v, 20);  // shuffle_from_an_absent_lane
+  out[threadIdx.x] = v;
+}
+CASE(shuffle_from_an_absent_lane) { shuffle_from_nobody<<<1, 32>>>(zeros<int>(32)); }
+
+// ---- barriers
+
+__global__ void two_barriers(int* out) {
+  if (threadIdx.x % 2 == 0) {
+    out[threadIdx.x] = 1;
+    __syncthreads();  // barriers_in_two_branches
+  } else {
+    out[threadIdx.x] = 2;
+    __syncthreads();
+  }
+}
+CASE(barriers_in_two_branches) { two_barriers<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void barrier_in_branch(int* out) {
+  __shared__ int place[N];
+  if (threadIdx.x < N / 2) {
+    place[threadIdx.x] = 1;
+    __syncthreads();  // barrier_in_a_branch
+  }
+  for (int i = 0; i < 2; ++i) {
+    __syncthreads();
+    out[threadIdx.x] = i;
+  }
+}
+CASE(barrier_in_a_branch) { barrier_in_branch<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void barrier_in_loop(int* out) {
+  for (int i = 0; i < int(threadIdx.x / 32) + 1; ++i) __syncthreads();
+  if (threadIdx.x < 32) __syncthreads();  // loops_of_different_lengths
+  out[threadIdx.x] = 1;
+}
+CASE(loops_of_different_lengths) { barrier_in_loop<<<1, 2 * N>>>(zeros<int>(2 * N)); }
+
+__global__ void returns_early(int* out) {
+  if (threadIdx.x == 5) return;
+  __shfl_sync(0xffffffff, 1, 5);  // lane_that_has_returned
+  out[threadIdx.x] = 1;
+}
+CASE(lane_that_has_returned) { returns_early<<<1, 32>>>(zeros<int>(N)); }
+
+__global__ void grid_sync_alone(int* out) {
+  cooperative_groups::this_grid().sync();  // grid_sync_without_cooperation
+  out[threadIdx.x] = 1;
+}
+CASE(grid_sync_without_cooperation) { grid_sync_alone<<<2, 32>>>(zeros<int>(N)); }
+
+// ---- global memory: out of bounds
+
+__global__ void one_too_many(float* x, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= n) x[i] = 1;  // off_by_one
+}
+CASE(off_by_one) { one_too_many<<<2, N>>>(zeros<float>(100), 100); }
+
+__global__ void no_guard(float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 1; }  // no_guard
+CASE(no_guard) { no_guard<<<4, 32>>>(zeros<float>(100)); }
+
+__global__ void stencil(float* out, const float* in) {
+  const int i = threadIdx.x;
+  out[i] = in[i - 1] + in[i + 1];  // before_the_start
+}
+CASE(before_the_start) { stencil<<<1, N>>>(zeros<float>(N), zeros<float>(N)); }
+
+__global__ void bytes_beyond(char* x) { x[threadIdx.x] = 1; }  // one_byte_too_many
+CASE(one_byte_too_many) { bytes_beyond<<<1, 38>>>(zeros<char>(37)); }
+
+__global__ void wide(float4* x) { x[threadIdx.x] = make_float4(0, 0, 0, 0); }  // wide_store_beyond
+CASE(wide_store_beyond) { wide<<<1, 3>>>(reinterpret_cast<float4*>(zeros<float>(10))); }
+
+__global__ void through_null(int* x) { x[threadIdx.x] = 1; }  // null_pointer
+CASE(null_pointer) { through_null<<<1, 1>>>(nullptr); }
+
+__global__ void after_free(int* x) { x[threadIdx.x] = 1; }  // after_it_was_freed
+CASE(after_it_was_freed) {
+  int* x = zeros<int>(N);
+  cudaFree(x);
+  after_free<<<1, N>>>(x);
+}
+
+__global__ void misaligned(float* x) { *reinterpret_cast<float2*>(x + 1) = make_float2(1, 2); }  // misaligned
+CASE(misaligned) { misaligned<<<1, 1>>>(zeros<float>(N)); }
+
+__global__ void atomic_beyond(int* bins) { atomicAdd(&bins[threadIdx.x], 1); }  // atomic_beyond
+CASE(atomic_beyond) { atomic_beyond<<<1, 11>>>(zeros<int>(10)); }
+
+// ---- global memory: unwritten
+
+__global__ void add_to(float* x) { x[threadIdx.x] += 1; }  // never_cleared
+CASE(never_cleared) {
+  float* x;
+  cudaMalloc(&x, N * sizeof(float));
+  add_to<<<1, N>>>(x);
+}
+
+__global__ void half_copied(float* out, const float* in) { out[threadIdx.x] = in[threadIdx.x]; }  // copied_too_little
+CASE(copied_too_little) {
+  float host[N] = {}, *in;
+  cudaMalloc(&in, sizeof host);
+  cudaMemcpy(in, host, N, cudaMemcpyHostToDevice);  // bytes, not elements
+  half_copied<<<1, N>>>(zeros<float>(N), in);
+}
+
+__global__ void copies(float* out, const float* in) { out[threadIdx.x] = in[threadIdx.x]; }  // copy_of_nothing
+CASE(copy_of_nothing) {
+  float *a, *b;
+  cudaMalloc(&a, N * sizeof(float));
+  cudaMalloc(&b, N * sizeof(float));
+  cudaMemcpy(b, a, N * sizeof(float), cudaMemcpyDeviceToDevice);
+  copies<<<1, N>>>(zeros<float>(N), b);
+}
+
+// ---- global memory: races
+
+__global__ void count(int* counter) { (*counter)++; }  // counter_of_blocks
+CASE(counter_of_blocks) { count<<<4, 1>>>(zeros<int>(1)); }
+
+__global__ void count_in_block(int* counter) { *counter = *counter + 1; }  // counter_of_threads
+CASE(counter_of_threads) { count_in_block<<<1, N>>>(zeros<int>(1)); }
+
+__global__ void histogram(int* bins, const unsigned char* in) {
+  bins[in[blockIdx.x * blockDim.x + threadIdx.x]] += 1;  // histogram_without_atomics
+}
+CASE(histogram_without_atomics) { histogram<<<4, 8>>>(zeros<int>(256), zeros<unsigned char>(32)); }
+
+__global__ void smooth(float* x, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i > 0 && i < n - 1) x[i] = (x[i - 1] + x[i + 1]) / 2;  // in_place_stencil
+}
+CASE(in_place_stencil) { smooth<<<4, N>>>(zeros<float>(4 * N), 4 * N); }
+
+__global__ void blocks_share_an_element(int* out) { out[blockIdx.x / 2] = blockIdx.x; }  // two_blocks_write_one_element
+CASE(two_blocks_write_one_element) { blocks_share_an_element<<<4, 1>>>(zeros<int>(2)); }
+
+__global__ void sum_by_last(float* partial, int* arrived, float* out) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    partial[blockIdx.x] = 1;
+    last = atomicAdd(arrived, 1) == int(gridDim.x) - 1;
+  }
+  __syncthreads();
+  if (last) atomicAdd(out, partial[threadIdx.x]);  // last_block_without_a_fence
+}
+CASE(last_block_without_a_fence) { sum_by_last<<<8, 8>>>(zeros<float>(8), zeros<int>(1), zeros<float>(1)); }
+
+__global__ void through_global(int* scratch, int* out) {
+  scratch[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = scratch[N - 1 - threadIdx.x];  // global_scratch_without_a_barrier
+}
+CASE(global_scratch_without_a_barrier) { through_global<<<1, N>>>(zeros<int>(N), zeros<int>(N)); }
+
+__global__ void plain_beside_atomic(int* sum, int* out) {
+  atomicAdd(sum, 1);
+  if (threadIdx.x == 0) out[blockIdx.x] = *sum;  // plain_read_of_an_atomic_counter
+}
+CASE(plain_read_of_an_atomic_counter) { plain_beside_atomic<<<4, 32>>>(zeros<int>(1), zeros<int>(4)); }
+
+__global__ void bytes_of_neighbours(unsigned char* out) {
+  out[(blockIdx.x * 3 + threadIdx.x) / 2] = blockIdx.x;  // bytes_that_overlap
+}
+CASE(bytes_that_overlap) { bytes_of_neighbours<<<3, 4>>>(zeros<unsigned char>(16)); }
+
+__device__ int total;
+__global__ void count_in_variable() { total++; }  // counter_in_a_device_variable
+CASE(counter_in_a_device_variable) { count_in_variable<<<4, 1>>>(); }
+
+// ---- what else a kernel can do wrong
+
+__global__ void asserts(int n) { assert(n > 5); }  // assertion
+
+CASE(assertion) { asserts<<<1, 1>>>(3); }
+CASE(too_many_threads) { through_null<<<1, 2048>>>(zeros<int>(1)); }
+CASE(block_of_no_threads) { through_null<<<1, 0>>>(zeros<int>(1)); }
+
+int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -1,0 +1,173 @@
+"""Planted mistakes, each of which has to be named, with its line; and correct programs that look like mistakes."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tools.user_files import Asked
+from tools.user_files.running import program_of
+
+HERE = Path(__file__).parent / "planted"
+BUILD = Path(os.environ["WORKBOOK_BUILD"])
+DIES = "dies"  # the program, as on a GPU
+HOST = "mistakes_host.cu"
+KERNELS = "mistakes_kernels.cu"
+
+# The case: the words that have to be said. Where the source marks a line with the case's name, they have to name it.
+MISTAKES = {
+    KERNELS: {
+        "missing_barrier": "race on shared memory: no barrier between",
+        "barrier_missing_in_loop": "race on shared memory: no barrier between",
+        "barrier_missing_at_end_of_loop": "race on shared memory: no barrier between",
+        "all_write_one_place": "race on shared memory: no barrier between this write",
+        "shared_counter": "race on shared memory: no barrier between",
+        "histogram_before_it_is_cleared": "race on shared memory: no barrier between this atomic",
+        "uninitialised_shared": "read of 4 bytes of uninitialised shared memory",
+        "uninitialised_accumulator": "of 4 bytes of uninitialised shared memory",
+        "dynamic_shared_too_small": "0 bytes past the end of the 256 bytes of dynamic shared memory",
+        "dynamic_shared_forgotten": "past the end of the 0 bytes of dynamic shared memory",
+        "warp_synchronous_tail": "two lanes of one warp: up to compute capability 6 they ran in step",
+        "warp_synchronous_exchange": "two lanes of one warp: up to compute capability 6 they ran in step",
+        "shuffle_with_wrong_mask": "the lanes of a warp have parted",
+        "shuffle_from_an_absent_lane": "reads the value of lane 20, which is not at this shuffle",
+        "barriers_in_two_branches": "barrier divergence",
+        "barrier_in_a_branch": "barrier divergence",
+        "loops_of_different_lengths": "barrier divergence",
+        "lane_that_has_returned": "reads the value of lane 5, which is not at this shuffle: it has returned",
+        "grid_sync_without_cooperation": "grid.sync in a launch that is not cooperative",
+        "off_by_one": "invalid write at byte 400, 0 bytes past the end of a 400-byte allocation",
+        "no_guard": "invalid write at byte 400, 0 bytes past the end of a 400-byte allocation",
+        "before_the_start": "invalid read 4 bytes before the start",
+        "one_byte_too_many": "invalid write at byte 37, 0 bytes past the end of a 37-byte allocation",
+        "wide_store_beyond": "invalid write at byte 40, 0 bytes past the end of a 40-byte allocation",
+        "null_pointer": "invalid write of a null pointer",
+        "after_it_was_freed": "allocation that was freed",
+        "misaligned": "misaligned write: the address of a 8-byte access",
+        "atomic_beyond": "invalid atomic access at byte 40, 0 bytes past the end",
+        "never_cleared": "read of 4 bytes of global memory that nobody has written",
+        "copied_too_little": "read of 4 bytes of global memory that nobody has written",
+        "copy_of_nothing": "read of 4 bytes of global memory that nobody has written",
+        "counter_of_blocks": "race on global memory: nothing orders this read",
+        "counter_of_threads": "race on global memory: nothing orders this read",
+        "histogram_without_atomics": "race on global memory: nothing orders this read",
+        "in_place_stencil": "race on global memory: nothing orders this",
+        "two_blocks_write_one_element": "race on global memory: nothing orders this write",
+        "last_block_without_a_fence": "race on global memory: nothing orders this read",
+        "global_scratch_without_a_barrier": "race on global memory: nothing orders this write",
+        "plain_read_of_an_atomic_counter": "race on global memory: nothing orders this",
+        "bytes_that_overlap": "race on global memory: nothing orders this write of 1 byte",
+        "counter_in_a_device_variable": "race on global memory: nothing orders this read",
+        "assertion": "assertion failed: n > 5",
+        "too_many_threads": "a block has 1 to 1024 threads",
+        "block_of_no_threads": "a block has 1 to 1024 threads",
+    },
+    HOST: {
+        "host_pointer": "invalid read of memory of the host (its heap)",
+        "host_vector": "invalid read of memory of the host (its heap)",
+        "host_variable": "invalid read of memory of the host (its stack)",
+        "host_reads_device_memory": "host code reads",
+        "host_writes_device_memory": "host code writes",
+        "memcpy_of_the_host": "host code reads",
+        "freed_by_the_host": "host code writes",
+        "managed_without_waiting": "managed memory without having waited for the kernel",
+        "managed_written_too_early": "managed memory without having waited for the kernel",
+        "pinned_read_too_early": "without having waited for its stream",
+        "pinned_written_too_early": "without having waited for its stream",
+        "other_stream_awaited": "without having waited for its stream",
+        "streams_that_race": "are not ordered: they are in different streams",
+        "copy_beside_a_kernel": "are not ordered: they are in different streams",
+        "freed_twice": "failed, and the program did not look: .* that was freed already",
+        "free_in_the_middle": "failed, and the program did not look: .* not its start",
+        "free_of_host_memory": "failed, and the program did not look: .* not the start of an allocation",
+        "wrong_direction": "failed, and the program did not look: .* which the kind of this copy says it is not",
+        "arguments_the_wrong_way_round": "failed, and the program did not look: .* is not device memory",
+        "copy_too_long": "failed, and the program did not look: .* past the end of a 256-byte allocation",
+        "never_freed": "256 bytes of device memory were never freed: allocated at",
+        "too_much_static_shared": "53248 bytes of static shared memory: nvcc takes at most 49152",
+        "dynamic_shared_without_opting_in": "65536 bytes of dynamic shared memory: more than 49152 need cudaFuncSetAttribute",
+    },
+}
+NOTED = {"plain_read_of_an_atomic_counter", "never_freed"}  # said, but the program has not failed by it
+END_THE_PROCESS = {"host_reads_device_memory", "host_writes_device_memory", "memcpy_of_the_host", "freed_by_the_host"}
+
+
+class Planted(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.TemporaryDirectory()
+        cls.programs = {}
+        files = [*MISTAKES, "correct.cu"]
+        with ThreadPoolExecutor(2) as pool:
+            made = pool.map(cls.made, files)
+        cls.programs = dict(zip(files, made))
+
+    @classmethod
+    def made(cls, file: str) -> Path:
+        directory = Path(cls.place.name) / file
+        directory.mkdir()
+        return program_of(Asked([str(HERE / file)], [], None, 30), True, BUILD, directory)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.cleanup()
+
+    def ran(self, file: str, case: str, counted: bool = False, order: str = "forward") -> tuple:
+        """(status, what was said, the report)"""
+        report = Path(self.place.name) / f"{case}.{counted}.json"
+        environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": "0", "SIMT_ORDER": order}
+        if counted:
+            environment["SIMT_COUNTS"] = "1"
+        done = subprocess.run([self.programs[file], case], env=environment, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr, json.loads(report.read_text()) if report.exists() else None
+
+    def cases(self, file: str) -> list:
+        names = subprocess.run([self.programs[file]], capture_output=True, text=True, check=True).stdout
+        return names.split()
+
+    def expect_named(self, file: str, counted: bool) -> None:
+        source = (HERE / file).read_text().splitlines()
+        for case, words in MISTAKES[file].items():
+            with self.subTest(case, counted=counted):
+                status, said, report = self.ran(file, case, counted)
+                lines = [number for number, line in enumerate(source, 1) if line.endswith(f"// {case}")]
+                named = f"planted/{file}:{lines[0]}\\b" if lines else ""
+                words = words if ".*" in words else re.escape(words)
+                self.assertTrue([line for line in said.splitlines() if re.search(words, line) and re.search(named, line)],
+                                said)
+                if case in END_THE_PROCESS:
+                    self.assertLess(status, 0)
+                    continue
+                self.assertEqual(status, 0, said)
+                wrong = report["failures"] + report["mistakes"]
+                self.assertEqual(len(wrong), 0 if case in NOTED else 1, wrong)
+
+    def test_every_mistake_of_a_kernel_is_named_with_its_line(self):
+        self.assertEqual(set(self.cases(KERNELS)), set(MISTAKES[KERNELS]))
+        self.expect_named(KERNELS, counted=False)
+
+    def test_every_mistake_of_the_host_is_named_with_its_line(self):
+        self.assertEqual(set(self.cases(HOST)), set(MISTAKES[HOST]))
+        self.expect_named(HOST, counted=False)
+
+    def test_counting_finds_the_same(self):
+        self.expect_named(KERNELS, counted=True)
+
+    def test_nothing_is_said_of_correct_programs(self):
+        cases = self.cases("correct.cu")
+        self.assertGreaterEqual(len(cases), 40)
+        for case in cases:
+            with self.subTest(case):
+                status, said, report = self.ran("correct.cu", case)
+                self.assertEqual((status, report["failures"], report["mistakes"]), (0, [], []), said)
+                same = case.startswith("all_store_the_same")
+                self.assertEqual(bool(re.search("several threads store the same value", said)), same, said)
+                self.assertEqual([note for note in report["notes"] if "the same value" not in note], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
