@@ -5,13 +5,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
 
+#include "simt/cuda/graphs.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/modules.h"
 
 namespace {
@@ -51,7 +54,22 @@ class HostMemory {
 
 // ---- launches
 
-cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, const Body& body, bool cooperative) {
+namespace {
+
+// Launched by kernels, in their order. As on a GPU since CUDA 12, no kernel can wait for them.
+struct Child {
+  simt::LaunchConfig config;
+  const void* kernel;
+  std::shared_ptr<const simt::Call> call;
+};
+std::mutex children_mutex;
+std::deque<Child>& children() {
+  static auto& all = *new std::deque<Child>;
+  return all;
+}
+
+cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const simt::Body& body, bool cooperative) {
+  using namespace simt;
   if (const cudaError_t before = broken(); before != cudaSuccess) return before;
   const cudaError_t error = cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
                                         : launch(kernel, c.grid, c.block, c.shared_bytes, body);
@@ -63,6 +81,71 @@ cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, cons
                          error != cudaErrorCooperativeLaunchTooLarge;
   if (in_kernel) breaks(error);
   return in_kernel ? cudaSuccess : error;
+}
+
+}  // namespace
+
+cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, const Body& body, bool cooperative) {
+  const cudaError_t error = launch_one(c, kernel, body, cooperative);
+  for (;;) {
+    std::unique_lock lock(children_mutex);
+    if (worker != nullptr || children().empty()) return error;
+    const Child child = std::move(children().front());
+    children().pop_front();
+    lock.unlock();
+    launch_one(
+        child.config, child.kernel, [&] { (*child.call)(); }, false);
+  }
+}
+
+bool simt::comes_later(cudaStream_t stream) { return worker != nullptr || is_captured(stream); }
+
+cudaError_t simt::launch_later(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
+                               bool cooperative) {
+  if (worker == nullptr) {
+    capture(config.stream, [=] {
+      return launch_as_cuda(
+          config, kernel, [&] { (*call)(); }, cooperative);
+    });
+    return cudaSuccess;
+  }
+  const std::lock_guard lock(children_mutex);
+  children().push_back({config, kernel, std::move(call)});
+  return cudaSuccess;
+}
+
+cudaError_t simt::launch_call(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
+                              bool cooperative) {
+  if (comes_later(config.stream)) return launch_later(config, kernel, std::move(call), cooperative);
+  return launch_as_cuda(
+      config, kernel, [&] { (*call)(); }, cooperative);
+}
+
+namespace {
+
+auto& kernels_of_addresses() {
+  static auto& all = *new std::map<const void*, simt::ArgumentsOf>;
+  return all;
+}
+
+}  // namespace
+
+simt::KernelOfAddress::KernelOfAddress(const void* address, ArgumentsOf arguments) {
+  kernels_of_addresses()[address] = arguments;
+}
+
+simt::ArgumentsOf simt::KernelOfAddress::find(const void* address) {
+  const auto found = kernels_of_addresses().find(address);
+  return found != kernels_of_addresses().end() ? found->second : nullptr;
+}
+
+cudaError_t simt::launch_address(const LaunchConfig& config, const void* kernel, void** arguments, bool cooperative) {
+  const ArgumentsOf arguments_of = KernelOfAddress::find(kernel);
+  if (arguments_of == nullptr)
+    return fail(cudaErrorInvalidDeviceFunction,
+                "cudaLaunchKernel: the pointer is no kernel of a file that launches by "
+                "pointers");
+  return launch_call(config, kernel, arguments_of(arguments), cooperative);
 }
 
 void simt::launch_by_syntax(const LaunchConfig& c, const void* kernel, const Body& body) {
@@ -183,7 +266,9 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t) {
+                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (simt::is_captured(stream))
+    return simt::capture(stream, [=] { return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind); });
   return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
 }
 
@@ -287,8 +372,9 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStr
 
 cudaError_t cudaCtxResetPersistingL2Cache() { return simt::broken(); }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaStreamWaitEvent: a null event");
+  simt::waits_in_capture(stream, event);
   return simt::broken();
 }
 
@@ -297,8 +383,9 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return function(data), cudaSuccess; });
   function(data);
   return cudaSuccess;
 }
@@ -366,21 +453,3 @@ cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
 }
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
-
-// ---- graphs
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  return refused("cudaStreamBeginCapture", "graphs");
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return refused("cudaStreamEndCapture", "graphs"); }
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphCreate(cudaGraph_t*, unsigned) { return refused("cudaGraphCreate", "graphs"); }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) {
-  return refused("cudaGraphInstantiate", "graphs");
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return refused("cudaGraphLaunch", "graphs"); }
-cudaError_t cudaGraphDestroy(cudaGraph_t) { return refused("cudaGraphDestroy", "graphs"); }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return refused("cudaGraphExecDestroy", "graphs"); }

@@ -12,11 +12,13 @@
 #include <map>
 #include <string>
 
+#include "simt/cuda/graphs.h"
 #include "simt/cuda/host_memory.h"
 #include "simt/cuda/launch_syntax.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/launch.h"
 #include "simt/engine/shared_memory.h"
 
@@ -101,7 +103,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemcpy(to, from, bytes, kind); });
   return cudaMemcpy(to, from, bytes, kind);
 }
 
@@ -116,7 +119,8 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemset(to, value, bytes); });
   return cudaMemset(to, value, bytes);
 }
 
@@ -148,14 +152,17 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
 
+cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventRecord: a null event");
+  simt::recorded_in_capture(event, stream);
   event->time = std::chrono::steady_clock::now();
   event->recorded = true;
   return cudaSuccess;
@@ -237,6 +244,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.directManagedMemAccessFromHost = p.memoryPoolsSupported = 1;
   p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.memPitch = 0x7fffffff;
+  p.textureAlignment = p.surfaceAlignment = 512;
+  p.texturePitchAlignment = 32;
+  p.hostRegisterSupported = p.canUseHostPointerForRegisteredMem = p.unifiedFunctionPointers = 1;
+  p.singleToDoublePrecisionPerfRatio = 2;
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   p.l2CacheSize = l2 > 0 ? static_cast<int>(l2) : 1 << 20;
   *properties = p;
@@ -297,6 +308,17 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       {cudaDevAttrMaxPersistingL2CacheSize, p.persistingL2CacheMaxSize},
       {cudaDevAttrMaxAccessPolicyWindowSize, p.accessPolicyMaxWindowSize},
       {cudaDevAttrMemoryPoolsSupported, p.memoryPoolsSupported},
+      {cudaDevAttrMaxPitch, static_cast<int>(p.memPitch)},
+      {cudaDevAttrTextureAlignment, static_cast<int>(p.textureAlignment)},
+      {cudaDevAttrTexturePitchAlignment, static_cast<int>(p.texturePitchAlignment)},
+      {cudaDevAttrSurfaceAlignment, static_cast<int>(p.surfaceAlignment)},
+      {cudaDevAttrPciDomainId, p.pciDomainID},
+      {cudaDevAttrMultiGpuBoardGroupID, p.multiGpuBoardGroupID},
+      {cudaDevAttrSingleToDoublePrecisionPerfRatio, p.singleToDoublePrecisionPerfRatio},
+      {cudaDevAttrCanUseHostPointerForRegisteredMem, p.canUseHostPointerForRegisteredMem},
+      {cudaDevAttrHostRegisterSupported, p.hostRegisterSupported},
+      {cudaDevAttrReservedSharedMemoryPerBlock, static_cast<int>(p.reservedSharedMemPerBlock)},
+      {cudaDevAttrClusterLaunch, p.clusterLaunch},
   };
   for (const auto& [known, its_value] : values) {
     if (known != attribute) continue;
@@ -306,7 +328,14 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return simt::fail(cudaErrorInvalidValue, "device attribute " + std::to_string(attribute) + " is not known here");
 }
 
-cudaError_t cudaDeviceSynchronize() { return simt::broken(); }
+cudaError_t cudaDeviceSynchronize() {
+  if (simt::worker != nullptr && simt::worker->in_kernel())
+    simt::worker->fail(
+        cudaErrorNotSupported, &simt::worker->current(), "",
+        "cudaDeviceSynchronize() inside a kernel, which CUDA has had no more since version 12: kernels that a "
+        "kernel launches run after it");
+  return simt::broken();
+}
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = cuda_version;

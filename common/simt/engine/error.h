@@ -5,7 +5,7 @@
 #include <vector>
 
 // The values are CUDA's.
-enum cudaError_t {
+enum cudaError {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
@@ -40,6 +40,7 @@ enum cudaError_t {
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorUnknown = 999,
 };
+using cudaError_t = cudaError;
 
 const char* cudaGetErrorName(cudaError_t error);
 // The whole message of the last failure with this code on this OS thread; what the code means if there was none.

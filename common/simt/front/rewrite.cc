@@ -326,6 +326,8 @@ class Rewriter {
   // Of the names of kernels, all that decides how they are launched, wherever in the file they are.
   void find_kernels() {
     for (Place i = 0; i < size(); ++i) {
+      if (at(i) == "cudaLaunchKernel" || at(i) == "cudaLaunchCooperativeKernel" || at(i) == "cudaKernelNodeParams")
+        by_pointer_ = true;
       if (at(i) != "__global__") continue;
       const Declaration d = declaration(i);
       if (!d.is_function) continue;
@@ -369,6 +371,27 @@ class Rewriter {
     const Known& known = known_[std::string(d.name)];
     if (d.is_template || known.parameter_types.size() > 1 || known.default_arguments)
       edits_[d.body].after += " if (::simt::dry_call()) return;";
+    if (by_pointer_) name_itself(d, kernels_.back());
+  }
+
+  // Has the engine know the kernel by its address.
+  void name_itself(const Declaration& d, const Kernel& kernel) {
+    if (!scopes_.empty() && scopes_.back().kind != Scope::names) return;
+    std::string types, arguments;
+    for (const Parameter& parameter : kernel.parameters) {
+      if (parameter.type.find('(') != std::string::npos) return;
+      types += (types.empty() ? "" : ", ") + parameter.type;
+    }
+    for (const std::string& parameter : kernel.template_parameters) {
+      std::string name = parameter.substr(0, parameter.find('='));
+      name.erase(name.find_last_not_of(' ') + 1);
+      const std::size_t before = name.find_last_of(" .>*&");
+      if (before == std::string::npos) return;  // it has no name
+      arguments += (arguments.empty() ? "" : ", ") + name.substr(before + 1) +
+                   (name.find("...") != std::string::npos ? "..." : "");
+    }
+    edits_[d.body].after += " (void)&::simt::NamedKernel<static_cast<void (*)(" + types + ")>(&" + kernel.name +
+                            (d.is_template ? "<" + arguments + ">" : "") + ")>::self;";
   }
 
   std::pair<std::string, int> line_of(Place place) const {
@@ -724,6 +747,7 @@ class Rewriter {
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
   bool has_main_ = false;
+  bool by_pointer_ = false;  // kernels are launched by their addresses
   int variables_ = 0;
 };
 
