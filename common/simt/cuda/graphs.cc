@@ -188,6 +188,13 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, c
   return cudaSuccess;
 }
 
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaMemcpy3DParms* parameters) {
+  *node = add_node(
+      graph, [p = *parameters] { return cudaMemcpy3D(&p); }, dependencies, count);
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    std::size_t count, const cudaMemsetParams* parameters) {
   *node = add_node(

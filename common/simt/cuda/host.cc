@@ -282,6 +282,39 @@ cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t wid
   return cudaSuccess;
 }
 
+cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent) {
+  *memory = {nullptr, 0, extent.width, extent.height};
+  return cudaMallocPitch(&memory->ptr, &memory->pitch, extent.width, extent.height * extent.depth);
+}
+
+cudaError_t cudaMemset3D(cudaPitchedPtr memory, int value, cudaExtent extent) {
+  for (std::size_t slice = 0; slice < extent.depth; ++slice)
+    if (const cudaError_t error = cudaMemset2D(static_cast<char*>(memory.ptr) + slice * memory.pitch * memory.ysize,
+                                               memory.pitch, value, extent.width, extent.height);
+        error != cudaSuccess)
+      return error;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy) {
+  if (copy->srcArray != nullptr || copy->dstArray != nullptr) return refused("cudaMemcpy3D", "arrays");
+  const auto place = [](const cudaPitchedPtr& memory, const cudaPos& at, std::size_t slice) {
+    return static_cast<char*>(memory.ptr) + ((at.z + slice) * memory.ysize + at.y) * memory.pitch + at.x;
+  };
+  for (std::size_t slice = 0; slice < copy->extent.depth; ++slice)
+    if (const cudaError_t error = cudaMemcpy2D(place(copy->dstPtr, copy->dstPos, slice), copy->dstPtr.pitch,
+                                               place(copy->srcPtr, copy->srcPos, slice), copy->srcPtr.pitch,
+                                               copy->extent.width, copy->extent.height, copy->kind);
+        error != cudaSuccess)
+      return error;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream) {
+  if (simt::is_captured(stream)) return simt::capture(stream, [own = *copy] { return cudaMemcpy3D(&own); });
+  return cudaMemcpy3D(copy);
+}
+
 cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
   return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
 }
@@ -407,6 +440,7 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 

@@ -68,6 +68,40 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
                               std::size_t width, std::size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream = nullptr);
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height);
+
+// Boxes of bytes, of pitched memory: arrays are missing.
+struct cudaExtent {
+  std::size_t width, height, depth;
+};
+struct cudaPos {
+  std::size_t x, y, z;
+};
+struct cudaPitchedPtr {
+  void* ptr;
+  std::size_t pitch, xsize, ysize;
+};
+struct cudaMemcpy3DParms {
+  struct cudaArray* srcArray;
+  cudaPos srcPos;
+  cudaPitchedPtr srcPtr;
+  struct cudaArray* dstArray;
+  cudaPos dstPos;
+  cudaPitchedPtr dstPtr;
+  cudaExtent extent;
+  cudaMemcpyKind kind;
+};
+inline cudaExtent make_cudaExtent(std::size_t width, std::size_t height, std::size_t depth) {
+  return {width, height, depth};
+}
+inline cudaPos make_cudaPos(std::size_t x, std::size_t y, std::size_t z) { return {x, y, z}; }
+inline cudaPitchedPtr make_cudaPitchedPtr(void* pointer, std::size_t pitch, std::size_t width, std::size_t height) {
+  return {pointer, pitch, width, height};
+}
+cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent);
+cudaError_t cudaMemset3D(cudaPitchedPtr memory, int value, cudaExtent extent);
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy);
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream = nullptr);
+
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes);
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                                 cudaStream_t stream = nullptr);
@@ -227,6 +261,9 @@ enum cudaLimit {
   cudaLimitStackSize = 0,
   cudaLimitPrintfFifoSize = 1,
   cudaLimitMallocHeapSize = 2,
+  cudaLimitDevRuntimeSyncDepth = 3,
+  cudaLimitDevRuntimePendingLaunchCount = 4,
+  cudaLimitMaxL2FetchGranularity = 5,
   cudaLimitPersistingL2CacheSize = 6,
 };
 enum cudaFuncCache {
@@ -258,6 +295,7 @@ constexpr int cudaSharedmemCarveoutMaxL1 = 0;
 
 cudaError_t cudaDeviceReset();
 cudaError_t cudaThreadSynchronize();
+cudaError_t cudaThreadExit();
 cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
 cudaError_t cudaSetDeviceFlags(unsigned flags);
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* properties);
@@ -474,6 +512,8 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                      std::size_t count, void* to, const void* from, std::size_t bytes,
                                      cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaMemcpy3DParms* parameters);
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    std::size_t count, const cudaMemsetParams* parameters);
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
