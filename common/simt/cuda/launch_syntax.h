@@ -45,6 +45,29 @@ class CallOf : public Call {
   Callable callable_;
 };
 
+// Each thread has its own copies of the arguments, whose destructors do not run, as on a GPU: what the host copies, the
+// host destroys. So arguments that C++ passes by reference to a copy (those with a constructor for copies, or a
+// destructor, of their own) are copied here, byte by byte.
+template <class P>
+inline constexpr bool passed_plainly = std::is_trivially_copy_constructible_v<P>&& std::is_trivially_destructible_v<P>;
+
+template <class P>
+struct Bytes {
+  explicit Bytes(const P& from) { __builtin_memcpy(bytes, &from, sizeof bytes); }
+  P& operator*() { return *reinterpret_cast<P*>(bytes); }
+  alignas(P) char bytes[sizeof(P)];
+};
+
+template <class... P>
+__attribute__((always_inline)) inline void call_kernel(void (*kernel)(P...), const P&... arguments) {
+  if constexpr ((passed_plainly<P> && ...)) {
+    kernel(arguments...);
+  } else {
+    const auto by_reference = reinterpret_cast<void (*)(std::conditional_t<passed_plainly<P>, P, P&>...)>(kernel);
+    by_reference(*Bytes<P>(arguments)...);
+  }
+}
+
 // Whether a launch comes later: on a stream whose work becomes a graph (graphs.cc), when that runs; from inside a
 // kernel, when that has ended.
 bool comes_later(cudaStream_t stream);

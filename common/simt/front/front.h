@@ -30,7 +30,7 @@ class Configured {
   // By value: the arguments are copied once, when the kernel is launched, and once more for each of its threads.
   void operator()(Params... arguments) const {
     launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
-                        [kernel = kernel_, arguments...] { kernel(arguments...); });
+                        [kernel = kernel_, arguments...] { call_kernel(kernel, arguments...); });
   }
 
  private:
@@ -78,6 +78,9 @@ template <class Call>
 Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   return {std::move(call), {grid, block, shared_bytes, stream}};
 }
+
+// For functions of both sides whose two bodies differ.
+bool in_kernel();
 
 // extern __shared__ T name[] outside functions: the dynamic shared memory of the block that asks.
 template <class T>
