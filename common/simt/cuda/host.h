@@ -16,6 +16,7 @@
 
 constexpr unsigned cudaMemAttachGlobal = 1;
 constexpr unsigned cudaMemAttachHost = 2;
+constexpr unsigned cudaMemAttachSingle = 4;
 constexpr unsigned cudaHostAllocDefault = 0;
 constexpr unsigned cudaHostAllocPortable = 1;
 constexpr unsigned cudaHostAllocMapped = 2;

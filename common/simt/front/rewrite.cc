@@ -399,6 +399,13 @@ class Rewriter {
         known.pack = known.pack || parameter.find("...") != std::string::npos;
       known.default_arguments = known.default_arguments || has(d.parameters, past(d.parameters), "=");
     }
+    // Functions of the host with a kernel's name: its launch is told from them by its arguments, too.
+    for (Place i = 1; i < size(); ++i) {
+      if (at(i + 1) != "(" || !is_word(i) || !is_word(i - 1) || is_statement_keyword(at(i - 1))) continue;
+      const auto found = known_.find(std::string(at(i)));
+      if (found == known_.end() || at(past(i + 1)) != "{") continue;
+      if (!has(statement_begin(i), i, "__global__")) found->second.parameter_types.insert("of the host");
+    }
   }
 
   std::vector<Parameter> parameters(const Declaration& d) const {

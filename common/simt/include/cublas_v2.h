@@ -2,6 +2,8 @@
 // column by column.
 #pragma once
 
+#define CUBLAS_API_H_  // by this, and cuRAND's, helper_cuda.h of NVIDIA's samples knows that it is included
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

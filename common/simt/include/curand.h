@@ -1,6 +1,8 @@
 // cuRAND's host interface on the CPU (libraries/curand.cc). The distributions are cuRAND's; the numbers are not.
 #pragma once
 
+#define CURAND_H_
+
 #include <cuda_runtime.h>
 
 #include <cstddef>

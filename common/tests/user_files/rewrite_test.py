@@ -55,6 +55,7 @@ class Launches(unittest.TestCase):
         self.assertEqual(rewritten(two).count("if (::simt::dry_call()) return;"), 2)
         self.assertIn("::simt::configure(", rewritten("__global__ void k(int* x); __global__ void k(int* y) {} "
                                                       "void f() { k<<<1, 2>>>(x); }"))
+        self.assertIn("::simt::deduced(", rewritten("__global__ void k(int* x) {} void k(int* x, int n) { k<<<1, n>>>(x); }"))
         self.assertIn("::simt::deduced(", rewritten("__global__ void k(int n = 3) {} void f() { k<<<1, 2>>>(); }"))
 
     def test_in_a_macro_in_a_header_and_behind_a_condition(self):

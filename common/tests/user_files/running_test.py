@@ -105,7 +105,7 @@ class Programs(unittest.TestCase):
             self.assertEqual((reported.status, reported.failures, reported.launched), (43, [], 0))
             with self.assertRaisesRegex(Failure, "ended with status 43"):
                 conclude_files(what, reported)
-            (folder / "wild.cu").write_text("__global__ void k(int* p) { p[threadIdx.x] = 1; }\n"
+            (folder / "wild.cu").write_text("__global__ void k(int* p) { p[1000] = 1; }\n"
                                             "int main() { int* p; cudaMalloc(&p, 4); k<<<1, 2>>>(p); }\n")
             reported = ran(Asked([f"{folder}/wild.cu"], [], None, 30))
             self.assertIn("at two words/wild.cu:1: ", reported.failures[0])
@@ -115,9 +115,9 @@ class Programs(unittest.TestCase):
             file = Path(place) / "query.cu"
             file.write_text("int main() { cudaDeviceProp p; return cudaGetDeviceProperties(&p, 0); }\n")
             what = Asked([str(file)], [], None, 30)
-            said = io.StringIO()
+            reported, said = ran(what), io.StringIO()
             with contextlib.redirect_stderr(said):
-                self.assertEqual(conclude_files(what, ran(what)), 0)
+                self.assertEqual(conclude_files(what, reported), 0)
             self.assertIn("query.cu: it launched no kernel", said.getvalue())
 
     def test_every_mistake_is_found_at_its_line(self):

@@ -18,8 +18,14 @@ from tools.course import LearnersPath
 from tools.measuring import Outcome, problem_flags, session
 from tools.record import own
 from tools.showing import ladder
-from tools.user_files import (add_file_arguments, conclude_files, files_of, goes_to_a_compiler, refuse_without_files,
-                              run_files)
+from tools.user_files import (
+    add_file_arguments,
+    conclude_files,
+    files_of,
+    goes_to_a_compiler,
+    refuse_without_files,
+    run_files,
+)
 
 TAKES_WORDS_AFTER = True
 passes_on = goes_to_a_compiler

@@ -20,8 +20,16 @@ from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
 from tools.showing import trace_report
-from tools.user_files import (Asked, Ran, add_file_arguments, conclude_files, files_of, goes_to_a_compiler,
-                              refuse_without_files, run_files)
+from tools.user_files import (
+    Asked,
+    Ran,
+    add_file_arguments,
+    conclude_files,
+    files_of,
+    goes_to_a_compiler,
+    refuse_without_files,
+    run_files,
+)
 
 TAKES_WORDS_AFTER = True
 passes_on = goes_to_a_compiler

@@ -17,14 +17,14 @@ FILLS = ("random", "iota", "zero", "one")
 FLAGS = {"include": "-I", "define": "-D", "std": "--std", "kernel": "--kernel", "grid": "--grid", "block": "--block",
          "shared": "--shared", "buffer": "--buffer", "arg": "--arg", "seconds": "--seconds"}
 
-# What nvcc's command may have besides, of which the compiler and the linker get theirs. The rest is nvcc's own: which GPU,
-# how much to optimise.
+# What nvcc's command may have besides, of which the compiler and the linker get theirs. The rest is nvcc's own: which
+# GPU, how much to optimise.
 FOR_THE_COMPILER = re.compile(r"-(f|m|W|pthread|w$)")
 FOR_THE_LINKER = re.compile(r"-[lL].")
-OF_THE_TOOLKIT = re.compile(r"-l(cu|nv)|-L.*cuda")
-OF_NVCC = re.compile(r"-Xcompiler(=|$)|-O[0-3]|-[gG]$|-std=c\+\+|--?(arch|gencode|gpu-architecture|generate-code|rdc|cudart|"
-                     r"maxrregcount|ptxas-options|Xptxas|relocatable-device-code)=|--?(lineinfo|use_fast_math|restrict|"
-                     r"expt-relaxed-constexpr|expt-extended-lambda|extended-lambda|relocatable-device-code)$")
+OF_THE_TOOLKIT = re.compile(r"-l(cu|nv|ineinfo$)|-L.*cuda")
+OF_NVCC = re.compile(r"-Xcompiler(=|$)|-O[0-3]|-[gG]$|-std=c\+\+|--?(arch|gencode|gpu-architecture|generate-code|rdc|"
+                     r"cudart|maxrregcount|ptxas-options|Xptxas|relocatable-device-code)=|--?(lineinfo|use_fast_math|"
+                     r"restrict|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda)$")
 
 
 def goes_to_a_compiler(flag: str) -> bool:

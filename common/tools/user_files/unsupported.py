@@ -13,9 +13,10 @@ NAMES = (
     (r"cudaMem(Pool|Alloc|Access)", "memory pools of a program's own"),
     (r"(cublas|CUBLAS|cufft|CUFFT|curand|CURAND|cusolver|cusparse|cudnn|nvrtc|NVRTC|nvml|nvtx|thrust|cub$|wmma|cute|"
      r"cutlass)", "the toolkit's libraries"),
-    (r"__(shfl(_up|_down|_xor)?|ballot|any|all)$", "warp functions without a mask, as CUDA has since version 9 (write the "
-     "one with _sync)"),
-    (r"__nv_atomic_\w+|__NV_(ATOMIC|THREAD_SCOPE)_\w+", "nvcc's own atomic functions (write atomicAdd or cuda::atomic_ref)"),
+    (r"__(shfl(_up|_down|_xor)?|ballot|any|all)$", "warp functions without a mask, as CUDA has since version 9 (write "
+     "the one with _sync)"),
+    (r"__nv_atomic_\w+|__NV_(ATOMIC|THREAD_SCOPE)_\w+", "nvcc's own atomic functions (write atomicAdd or "
+     "cuda::atomic_ref)"),
     (r"cu[A-Z]\w+|CU[A-Z]*_?[A-Za-z_]+", "the driver's interface"),
 )
 LIBRARIES = (r"thrust|cub|cute|cutlass|nv|cuda|cooperative_groups|cu\w+\.h|nv\w+\.h|sm_\w+\.h|texture_\w+\.h|"
