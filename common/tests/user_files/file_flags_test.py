@@ -35,7 +35,7 @@ class BadInput(unittest.TestCase):
             (["trace", "05", "--kernel", "scale"], "--kernel is for a file of your own"),
             (["run", "05", "--", "3"], "-- 3: what follows -- goes to the main of a file"),
             (["run", "05", "-fopenmp"], "-fopenmp is for a file of your own"),
-            (["run", KERNELS, "--frobnicate"], "unrecognized arguments: --frobnicate"),
+            (["run", KERNELS, "--frobnicate"], "unknown argument --frobnicate"),
             (["list", "--", "3"], "nothing can follow -- here, and 3 does"),
             (["trace", KERNELS, "--grid", "2"], "--grid is for a launch, whose kernel --kernel names"),
             (["trace", KERNELS, "--kernel", "scale"], "--kernel scale needs --grid"),
