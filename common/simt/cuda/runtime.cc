@@ -238,7 +238,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.memoryBusWidth = 64;
   p.totalConstMem = 64 * 1024;
   p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
-  p.concurrentKernels = 1;
+  p.concurrentKernels = p.deviceOverlap = 1;
+  p.asyncEngineCount = 3;
   // Kernels read the host's memory as any program does.
   p.pageableMemoryAccess = p.pageableMemoryAccessUsesHostPageTables = p.hostNativeAtomicSupported = 1;
   p.directManagedMemAccessFromHost = p.memoryPoolsSupported = 1;
