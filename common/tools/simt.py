@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from tools.base import GPUS, Failure, complain, in_words
 from tools.showing import traced_files
-from tools.user_files import add_file_arguments, add_no_races, files_of, run_and_conclude
+from tools.user_files import add_file_arguments, add_no_races, files_of, goes_to_a_compiler, run_and_conclude
 
 DESCRIPTION = "CUDA programs on a machine without a GPU: compiled by g++ for an engine that finds their mistakes."
 
@@ -44,7 +44,11 @@ def main(prefix: Path, version: str, words: "list[str] | None" = None) -> int:
     end = words.index("--") if "--" in words else len(words)
     try:
         parser = _parser(prefix, version)
-        arguments = parser.parse_args(words[:end])
+        arguments, unknown = parser.parse_known_args(words[:end])
+        for flag in unknown:
+            if not goes_to_a_compiler(flag):
+                parser.error(f"unrecognized arguments: {flag}")
+        arguments.passed_on = unknown
         arguments.after = words[end + 1:]
         if arguments.command is None:
             parser.print_help()

@@ -81,6 +81,22 @@ inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) { return std::bit
 
 inline __half __float2half(float x) { return x; }
 inline __half __float2half_rn(float x) { return x; }
+// Towards zero, up, down: the nearest one, or its neighbour.
+inline __half __float2half_rz(float x) {
+  const __half near = x;
+  const bool beyond = std::fabs(float(near)) > std::fabs(x);
+  return beyond ? __ushort_as_half(static_cast<unsigned short>(near.bits - 1)) : near;
+}
+inline __half __float2half_ru(float x) {
+  const __half down = __float2half_rz(x);
+  if (!(float(down) < x)) return down;  // below zero, towards zero is up
+  return __ushort_as_half(static_cast<unsigned short>(down.bits + 1));
+}
+inline __half __float2half_rd(float x) {
+  const __half up = __float2half_rz(x);
+  if (!(float(up) > x)) return up;
+  return __ushort_as_half(static_cast<unsigned short>(up.bits + 1));
+}
 inline float __half2float(const __half& x) { return x; }  // a reference: see to_float() of device/numeric.h
 inline __nv_bfloat16 __float2bfloat16(float x) { return x; }
 inline __nv_bfloat16 __float2bfloat16_rn(float x) { return x; }

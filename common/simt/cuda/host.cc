@@ -5,14 +5,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
 
+#include "simt/cuda/graphs.h"
 #include "simt/cuda/host_checks.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/modules.h"
 
 namespace {
@@ -83,7 +86,21 @@ void simt::opt_in(const void* kernel, std::size_t bytes) {
   opted_in()[kernel] = bytes;
 }
 
-cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, const Body& body, bool cooperative) {
+namespace {
+// Launched by kernels, in their order. As on a GPU since CUDA 12, no kernel can wait for them.
+struct Child {
+  simt::LaunchConfig config;
+  const void* kernel;
+  std::shared_ptr<const simt::Call> call;
+};
+std::mutex children_mutex;
+std::deque<Child>& children() {
+  static auto& all = *new std::deque<Child>;
+  return all;
+}
+
+cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const simt::Body& body, bool cooperative) {
+  using namespace simt;
   if (const cudaError_t before = broken(); before != cudaSuccess) return before;
   const cudaError_t error = [&] {
     if (const std::string much = too_much_shared(kernel, c.shared_bytes); !much.empty())
@@ -102,6 +119,71 @@ cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, cons
                          error != cudaErrorCooperativeLaunchTooLarge;
   if (in_kernel) breaks(error);
   return in_kernel ? cudaSuccess : error;
+}
+
+}  // namespace
+
+cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, const Body& body, bool cooperative) {
+  const cudaError_t error = launch_one(c, kernel, body, cooperative);
+  for (;;) {
+    std::unique_lock lock(children_mutex);
+    if (worker != nullptr || children().empty()) return error;
+    const Child child = std::move(children().front());
+    children().pop_front();
+    lock.unlock();
+    launch_one(
+        child.config, child.kernel, [&] { (*child.call)(); }, false);
+  }
+}
+
+bool simt::comes_later(cudaStream_t stream) { return worker != nullptr || is_captured(stream); }
+
+cudaError_t simt::launch_later(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
+                               bool cooperative) {
+  if (worker == nullptr) {
+    capture(config.stream, [=] {
+      return launch_as_cuda(
+          config, kernel, [&] { (*call)(); }, cooperative);
+    });
+    return cudaSuccess;
+  }
+  const std::lock_guard lock(children_mutex);
+  children().push_back({config, kernel, std::move(call)});
+  return cudaSuccess;
+}
+
+cudaError_t simt::launch_call(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
+                              bool cooperative) {
+  if (comes_later(config.stream)) return launch_later(config, kernel, std::move(call), cooperative);
+  return launch_as_cuda(
+      config, kernel, [&] { (*call)(); }, cooperative);
+}
+
+namespace {
+
+auto& kernels_of_addresses() {
+  static auto& all = *new std::map<const void*, simt::ArgumentsOf>;
+  return all;
+}
+
+}  // namespace
+
+simt::KernelOfAddress::KernelOfAddress(const void* address, ArgumentsOf arguments) {
+  kernels_of_addresses()[address] = arguments;
+}
+
+simt::ArgumentsOf simt::KernelOfAddress::find(const void* address) {
+  const auto found = kernels_of_addresses().find(address);
+  return found != kernels_of_addresses().end() ? found->second : nullptr;
+}
+
+cudaError_t simt::launch_address(const LaunchConfig& config, const void* kernel, void** arguments, bool cooperative) {
+  const ArgumentsOf arguments_of = KernelOfAddress::find(kernel);
+  if (arguments_of == nullptr)
+    return fail(cudaErrorInvalidDeviceFunction,
+                "cudaLaunchKernel: the pointer is no kernel of a file that launches by "
+                "pointers");
+  return launch_call(config, kernel, arguments_of(arguments), cooperative);
 }
 
 void simt::launch_by_syntax(const LaunchConfig& c, const void* kernel, const Body& body) {
@@ -227,7 +309,9 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t) {
+                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (simt::is_captured(stream))
+    return simt::capture(stream, [=] { return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind); });
   return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
 }
 
@@ -239,6 +323,39 @@ cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t wid
     if (const cudaError_t error = cudaMemset(static_cast<char*>(to) + row * pitch, value, width); error != cudaSuccess)
       return error;
   return cudaSuccess;
+}
+
+cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent) {
+  *memory = {nullptr, 0, extent.width, extent.height};
+  return cudaMallocPitch(&memory->ptr, &memory->pitch, extent.width, extent.height * extent.depth);
+}
+
+cudaError_t cudaMemset3D(cudaPitchedPtr memory, int value, cudaExtent extent) {
+  for (std::size_t slice = 0; slice < extent.depth; ++slice)
+    if (const cudaError_t error = cudaMemset2D(static_cast<char*>(memory.ptr) + slice * memory.pitch * memory.ysize,
+                                               memory.pitch, value, extent.width, extent.height);
+        error != cudaSuccess)
+      return error;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy) {
+  if (copy->srcArray != nullptr || copy->dstArray != nullptr) return refused("cudaMemcpy3D", "arrays");
+  const auto place = [](const cudaPitchedPtr& memory, const cudaPos& at, std::size_t slice) {
+    return static_cast<char*>(memory.ptr) + ((at.z + slice) * memory.ysize + at.y) * memory.pitch + at.x;
+  };
+  for (std::size_t slice = 0; slice < copy->extent.depth; ++slice)
+    if (const cudaError_t error = cudaMemcpy2D(place(copy->dstPtr, copy->dstPos, slice), copy->dstPtr.pitch,
+                                               place(copy->srcPtr, copy->srcPos, slice), copy->srcPtr.pitch,
+                                               copy->extent.width, copy->extent.height, copy->kind);
+        error != cudaSuccess)
+      return error;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream) {
+  if (simt::is_captured(stream)) return simt::capture(stream, [own = *copy] { return cudaMemcpy3D(&own); });
+  return cudaMemcpy3D(copy);
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
@@ -334,6 +451,7 @@ cudaError_t cudaCtxResetPersistingL2Cache() { return simt::broken(); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaStreamWaitEvent: a null event");
   simt::host_checks::waits_for_event(stream, event);
+  simt::waits_in_capture(stream, event);
   return simt::broken();
 }
 
@@ -343,8 +461,9 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return function(data), cudaSuccess; });
   simt::host_checks::waited(nullptr, true);
   function(data);
   return cudaSuccess;
@@ -369,6 +488,7 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 
@@ -415,21 +535,3 @@ cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
 }
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
-
-// ---- graphs
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  return refused("cudaStreamBeginCapture", "graphs");
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return refused("cudaStreamEndCapture", "graphs"); }
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphCreate(cudaGraph_t*, unsigned) { return refused("cudaGraphCreate", "graphs"); }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) {
-  return refused("cudaGraphInstantiate", "graphs");
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return refused("cudaGraphLaunch", "graphs"); }
-cudaError_t cudaGraphDestroy(cudaGraph_t) { return refused("cudaGraphDestroy", "graphs"); }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return refused("cudaGraphExecDestroy", "graphs"); }

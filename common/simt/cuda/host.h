@@ -1,6 +1,5 @@
 // The CUDA runtime's host functions that no kernel's file uses, for programs from elsewhere (and device/streams.h).
-// What runtime.h says holds here: every call has finished when it returns. Graphs, textures and arrays are refused with
-// cudaErrorNotSupported.
+// What runtime.h says holds here: every call has finished when it returns. Textures and arrays are missing.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +16,7 @@
 
 constexpr unsigned cudaMemAttachGlobal = 1;
 constexpr unsigned cudaMemAttachHost = 2;
+constexpr unsigned cudaMemAttachSingle = 4;
 constexpr unsigned cudaHostAllocDefault = 0;
 constexpr unsigned cudaHostAllocPortable = 1;
 constexpr unsigned cudaHostAllocMapped = 2;
@@ -69,6 +69,40 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
                               std::size_t width, std::size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream = nullptr);
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height);
+
+// Boxes of bytes, of pitched memory: arrays are missing.
+struct cudaExtent {
+  std::size_t width, height, depth;
+};
+struct cudaPos {
+  std::size_t x, y, z;
+};
+struct cudaPitchedPtr {
+  void* ptr;
+  std::size_t pitch, xsize, ysize;
+};
+struct cudaMemcpy3DParms {
+  struct cudaArray* srcArray;
+  cudaPos srcPos;
+  cudaPitchedPtr srcPtr;
+  struct cudaArray* dstArray;
+  cudaPos dstPos;
+  cudaPitchedPtr dstPtr;
+  cudaExtent extent;
+  cudaMemcpyKind kind;
+};
+inline cudaExtent make_cudaExtent(std::size_t width, std::size_t height, std::size_t depth) {
+  return {width, height, depth};
+}
+inline cudaPos make_cudaPos(std::size_t x, std::size_t y, std::size_t z) { return {x, y, z}; }
+inline cudaPitchedPtr make_cudaPitchedPtr(void* pointer, std::size_t pitch, std::size_t width, std::size_t height) {
+  return {pointer, pitch, width, height};
+}
+cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent);
+cudaError_t cudaMemset3D(cudaPitchedPtr memory, int value, cudaExtent extent);
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy);
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream = nullptr);
+
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes);
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                                 cudaStream_t stream = nullptr);
@@ -132,17 +166,20 @@ namespace simt {
 cudaError_t copy_symbol(const char* name, const void* symbol, std::size_t size, std::size_t offset, const void* from,
                         void* to, std::size_t bytes, cudaMemcpyKind kind);
 cudaError_t symbol_address(const void* symbol, void** address, std::size_t* bytes);
+inline const void* place(const volatile void* symbol) { return const_cast<const void*>(symbol); }
 }  // namespace simt
 
 template <class T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return simt::copy_symbol("cudaMemcpyToSymbol", &symbol, sizeof symbol, offset, from, nullptr, bytes, kind);
+  return simt::copy_symbol("cudaMemcpyToSymbol", simt::place(&symbol), sizeof symbol, offset, from, nullptr, bytes,
+                           kind);
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  return simt::copy_symbol("cudaMemcpyFromSymbol", &symbol, sizeof symbol, offset, nullptr, to, bytes, kind);
+  return simt::copy_symbol("cudaMemcpyFromSymbol", simt::place(&symbol), sizeof symbol, offset, nullptr, to, bytes,
+                           kind);
 }
 template <class T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes, std::size_t offset,
@@ -157,7 +194,7 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t byt
 template <class T>
 cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
   std::size_t bytes;
-  return simt::symbol_address(&symbol, address, &bytes);
+  return simt::symbol_address(simt::place(&symbol), address, &bytes);
 }
 template <class P, class T>
 cudaError_t cudaGetSymbolAddress(P** address, const T& symbol) {
@@ -166,7 +203,7 @@ cudaError_t cudaGetSymbolAddress(P** address, const T& symbol) {
 template <class T>
 cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T& symbol) {
   void* address;
-  return simt::symbol_address(&symbol, &address, bytes);
+  return simt::symbol_address(simt::place(&symbol), &address, bytes);
 }
 
 // ---- streams and events
@@ -225,6 +262,9 @@ enum cudaLimit {
   cudaLimitStackSize = 0,
   cudaLimitPrintfFifoSize = 1,
   cudaLimitMallocHeapSize = 2,
+  cudaLimitDevRuntimeSyncDepth = 3,
+  cudaLimitDevRuntimePendingLaunchCount = 4,
+  cudaLimitMaxL2FetchGranularity = 5,
   cudaLimitPersistingL2CacheSize = 6,
 };
 enum cudaFuncCache {
@@ -256,6 +296,7 @@ constexpr int cudaSharedmemCarveoutMaxL1 = 0;
 
 cudaError_t cudaDeviceReset();
 cudaError_t cudaThreadSynchronize();
+cudaError_t cudaThreadExit();
 cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
 cudaError_t cudaSetDeviceFlags(unsigned flags);
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* properties);
@@ -298,12 +339,10 @@ const void* address(Kernel* kernel) {
 }
 
 // A kernel called with arguments that are given by their addresses.
-template <class... P, std::size_t... i>
-cudaError_t launch_by_addresses(const LaunchConfig& config, void (*kernel)(P...), void** arguments, bool cooperative,
-                                std::index_sequence<i...>) {
-  const auto call = [&] { kernel(*static_cast<std::remove_reference_t<P>*>(arguments[i])...); };
-  return launch_as_cuda(config, address(kernel), call, cooperative);
-}
+cudaError_t launch_call(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
+                        bool cooperative);
+// The same of one whose type is forgotten.
+cudaError_t launch_address(const LaunchConfig& config, const void* kernel, void** arguments, bool cooperative);
 }  // namespace simt
 
 template <class Kernel>
@@ -355,14 +394,22 @@ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
                              std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
-  return simt::launch_by_addresses({grid, block, shared_bytes, stream}, kernel, arguments, false,
-                                   std::index_sequence_for<P...>());
+  return simt::launch_call({grid, block, shared_bytes, stream}, simt::address(kernel),
+                           simt::call_with(kernel, arguments), false);
+}
+inline cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                    std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  return simt::launch_address({grid, block, shared_bytes, stream}, kernel, arguments, false);
 }
 template <class... P>
 cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
                                         std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
-  return simt::launch_by_addresses({grid, block, shared_bytes, stream}, kernel, arguments, true,
-                                   std::index_sequence_for<P...>());
+  return simt::launch_call({grid, block, shared_bytes, stream}, simt::address(kernel),
+                           simt::call_with(kernel, arguments), true);
+}
+inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                               std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  return simt::launch_address({grid, block, shared_bytes, stream}, kernel, arguments, true);
 }
 
 enum cudaLaunchAttributeID {
@@ -403,14 +450,14 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       error != cudaSuccess)
     return error;
   const auto call = [&](const std::decay_t<P>&... copies) {
-    return simt::launch_as_cuda(
+    return simt::launch_now_or_later(
         {config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream}, simt::address(kernel),
-        [&] { kernel(copies...); }, cooperative);
+        [kernel, copies...] { kernel(copies...); }, cooperative);
   };
   return call(std::forward<A>(arguments)...);
 }
 
-// ---- graphs: refused
+// ---- graphs (graphs.cc): work of a stream, or nodes of a program's own, that run later, one after the other
 
 using cudaGraph_t = struct SimtGraph*;
 using cudaGraphExec_t = struct SimtGraphExec*;
@@ -425,11 +472,71 @@ enum cudaStreamCaptureStatus {
   cudaStreamCaptureStatusActive = 1,
   cudaStreamCaptureStatusInvalidated = 2,
 };
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim, blockDim;
+  unsigned sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
+struct cudaMemsetParams {
+  void* dst;
+  std::size_t pitch;
+  unsigned value;
+  unsigned elementSize;  // 1, 2 or 4 bytes
+  std::size_t width, height;
+};
+struct cudaHostNodeParams {
+  cudaHostFn_t fn;
+  void* userData;
+};
+struct cudaGraphEdgeData {
+  unsigned char from_port, to_port, type, reserved[5];
+};
+enum cudaGraphExecUpdateResult { cudaGraphExecUpdateSuccess = 0, cudaGraphExecUpdateError = 1 };
+struct cudaGraphExecUpdateResultInfo {
+  cudaGraphExecUpdateResult result;
+  cudaGraphNode_t errorNode, errorFromNode;
+};
+constexpr unsigned cudaGraphInstantiateFlagAutoFreeOnLaunch = 1;
+constexpr unsigned cudaGraphInstantiateFlagUpload = 2;
+constexpr unsigned cudaGraphInstantiateFlagDeviceLaunch = 4;
+constexpr unsigned cudaGraphInstantiateFlagUseNodePriority = 8;
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaKernelNodeParams* parameters);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                     std::size_t count, void* to, const void* from, std::size_t bytes,
+                                     cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaMemcpy3DParms* parameters);
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaMemsetParams* parameters);
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                 std::size_t count, const cudaHostNodeParams* parameters);
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                  std::size_t count);
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                       std::size_t count, cudaGraph_t child);
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                     std::size_t count);
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                     const cudaGraphEdgeData* data, std::size_t count);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count);
+cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, cudaGraphNode_t* wrong, char* text,
+                                 std::size_t bytes);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* parameters);
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);

@@ -12,12 +12,14 @@
 #include <map>
 #include <string>
 
+#include "simt/cuda/graphs.h"
 #include "simt/cuda/host_checks.h"
 #include "simt/cuda/host_memory.h"
 #include "simt/cuda/launch_syntax.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/launch.h"
 #include "simt/engine/shared_memory.h"
 
@@ -116,6 +118,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemcpy(to, from, bytes, kind); });
   const cudaError_t error = copy(to, from, bytes, kind);
   if (error != cudaSuccess) return error;
   simt::host_checks::copy_begins(to, from, bytes, stream);
@@ -135,7 +138,8 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemset(to, value, bytes); });
   return cudaMemset(to, value, bytes);
 }
 
@@ -175,6 +179,8 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
 
+cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
@@ -183,6 +189,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventRecord: a null event");
+  simt::recorded_in_capture(event, stream);
   event->time = std::chrono::steady_clock::now();
   event->recorded = true;
   event->stream = stream;
@@ -266,11 +273,17 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.memoryBusWidth = 64;
   p.totalConstMem = 64 * 1024;
   p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
-  p.concurrentKernels = 1;
-  p.hostNativeAtomicSupported = 1;
+  p.concurrentKernels = p.deviceOverlap = 1;
+  p.asyncEngineCount = 3;
+  // Kernels read the host's memory as any program does.
+  p.pageableMemoryAccess = p.pageableMemoryAccessUsesHostPageTables = p.hostNativeAtomicSupported = 1;
   p.directManagedMemAccessFromHost = p.memoryPoolsSupported = 1;
   p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.memPitch = 0x7fffffff;
+  p.textureAlignment = p.surfaceAlignment = 512;
+  p.texturePitchAlignment = 32;
+  p.hostRegisterSupported = p.canUseHostPointerForRegisteredMem = p.unifiedFunctionPointers = 1;
+  p.singleToDoublePrecisionPerfRatio = 2;
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   p.l2CacheSize = l2 > 0 ? static_cast<int>(l2) : 1 << 20;
   *properties = p;
@@ -331,6 +344,17 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       {cudaDevAttrMaxPersistingL2CacheSize, p.persistingL2CacheMaxSize},
       {cudaDevAttrMaxAccessPolicyWindowSize, p.accessPolicyMaxWindowSize},
       {cudaDevAttrMemoryPoolsSupported, p.memoryPoolsSupported},
+      {cudaDevAttrMaxPitch, static_cast<int>(p.memPitch)},
+      {cudaDevAttrTextureAlignment, static_cast<int>(p.textureAlignment)},
+      {cudaDevAttrTexturePitchAlignment, static_cast<int>(p.texturePitchAlignment)},
+      {cudaDevAttrSurfaceAlignment, static_cast<int>(p.surfaceAlignment)},
+      {cudaDevAttrPciDomainId, p.pciDomainID},
+      {cudaDevAttrMultiGpuBoardGroupID, p.multiGpuBoardGroupID},
+      {cudaDevAttrSingleToDoublePrecisionPerfRatio, p.singleToDoublePrecisionPerfRatio},
+      {cudaDevAttrCanUseHostPointerForRegisteredMem, p.canUseHostPointerForRegisteredMem},
+      {cudaDevAttrHostRegisterSupported, p.hostRegisterSupported},
+      {cudaDevAttrReservedSharedMemoryPerBlock, static_cast<int>(p.reservedSharedMemPerBlock)},
+      {cudaDevAttrClusterLaunch, p.clusterLaunch},
   };
   for (const auto& [known, its_value] : values) {
     if (known != attribute) continue;
@@ -341,6 +365,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  if (simt::worker != nullptr && simt::worker->in_kernel())
+    simt::worker->fail(
+        cudaErrorNotSupported, &simt::worker->current(), "",
+        "cudaDeviceSynchronize() inside a kernel, which CUDA has had no more since version 12: kernels that a "
+        "kernel launches run after it");
   simt::host_checks::waited(nullptr, true);
   return simt::broken();
 }

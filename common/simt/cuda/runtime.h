@@ -43,11 +43,18 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
+
+struct CUuuid_st {
+  char bytes[16];
+};
+using cudaUUID_t = CUuuid_st;
+using CUuuid = CUuuid_st;
 
 // The device: one, the engine. Its limits are an H100's; it has a multiprocessor per OS thread of the schedule.
 struct cudaDeviceProp {
@@ -102,6 +109,35 @@ struct cudaDeviceProp {
   int isMultiGpuBoard;
   int tccDriver;
   std::size_t memPitch;
+  // 0 or as an H100 has them: nothing here depends on them.
+  cudaUUID_t uuid;
+  char luid[8];
+  unsigned luidDeviceNodeMask;
+  std::size_t textureAlignment, texturePitchAlignment, surfaceAlignment;
+  int maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear, maxTexture1DLayered[2];
+  int maxTexture2D[2], maxTexture2DMipmap[2], maxTexture2DLinear[3], maxTexture2DGather[2], maxTexture2DLayered[3];
+  int maxTexture3D[3], maxTexture3DAlt[3];
+  int maxTextureCubemap, maxTextureCubemapLayered[2];
+  int maxSurface1D, maxSurface1DLayered[2];
+  int maxSurface2D[2], maxSurface2DLayered[3];
+  int maxSurface3D[3];
+  int maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
+  int multiGpuBoardGroupID;
+  int singleToDoublePrecisionPerfRatio;
+  int canUseHostPointerForRegisteredMem;
+  int cooperativeMultiDeviceLaunch;
+  int hostRegisterSupported, hostRegisterReadOnlySupported;
+  int sparseCudaArraySupported, deferredMappingCudaArraySupported;
+  int timelineSemaphoreInteropSupported;
+  int gpuDirectRDMASupported, gpuDirectRDMAWritesOrdering;
+  unsigned gpuDirectRDMAFlushWritesOptions;
+  unsigned memoryPoolSupportedHandleTypes;
+  int ipcEventSupported;
+  int clusterLaunch;
+  int unifiedFunctionPointers;
+  int mpsEnabled;
+  int deviceNumaConfig, deviceNumaId, hostNumaId, hostNumaMultinodeIpcSupported;
+  unsigned gpuPciDeviceID, gpuPciSubsystemID;
 };
 
 enum cudaDeviceAttr {
@@ -155,6 +191,17 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxPersistingL2CacheSize = 108,
   cudaDevAttrMaxAccessPolicyWindowSize = 109,
   cudaDevAttrMemoryPoolsSupported = 115,
+  cudaDevAttrMaxPitch = 11,
+  cudaDevAttrTextureAlignment = 14,
+  cudaDevAttrTexturePitchAlignment = 51,
+  cudaDevAttrSurfaceAlignment = 30,
+  cudaDevAttrPciDomainId = 50,
+  cudaDevAttrMultiGpuBoardGroupID = 85,
+  cudaDevAttrSingleToDoublePrecisionPerfRatio = 87,
+  cudaDevAttrCanUseHostPointerForRegisteredMem = 91,
+  cudaDevAttrHostRegisterSupported = 99,
+  cudaDevAttrReservedSharedMemoryPerBlock = 111,
+  cudaDevAttrClusterLaunch = 120,
 };
 
 cudaError_t cudaGetDeviceCount(int* count);

@@ -14,7 +14,8 @@ class DeviceVariable {
   enum Kind { device, constant, managed };
 
   template <class T>
-  DeviceVariable(const T& variable, Kind kind) : DeviceVariable(&variable, sizeof variable, kind) {}
+  DeviceVariable(const volatile T& variable, Kind kind)
+      : DeviceVariable(const_cast<const T*>(&variable), sizeof variable, kind) {}
   DeviceVariable(const void* address, std::size_t bytes, Kind kind);
   ~DeviceVariable();
   DeviceVariable(const DeviceVariable&) = delete;

@@ -45,7 +45,7 @@ std::vector<std::vector<std::string>> lines_at(const Module& module, std::span<c
     char line[4096];
     while (pipe && std::fgets(line, sizeof line, pipe.get()) != nullptr) {
       std::string_view found = line;
-      found = found.substr(0, found.find_first_of(" \n"));  // " (discriminator 3)" may follow
+      found = found.substr(0, std::min(found.find(" (discriminator"), found.find('\n')));
       if (found.starts_with("0x") && next < result.size())
         ++next;
       else if (!found.starts_with("?") && !found.ends_with(":?") && !found.ends_with(":0") && next > first)

@@ -1,5 +1,7 @@
 #include "simt/front/front.h"
 
+#include "simt/engine/engine.h"
+
 namespace simt {
 
 constinit thread_local bool dry_calling = false;
@@ -15,5 +17,7 @@ __attribute__((noinline)) bool end_dry_call() {
 }
 
 const void* dry_called() { return address; }
+
+bool in_kernel() { return worker != nullptr && worker->in_kernel(); }
 
 }  // namespace simt

@@ -4,6 +4,7 @@
 
 // What nvcc includes by itself, and files rely on.
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ class Configured {
 
   // By value: the arguments are copied once, when the kernel is launched, and once more for each of its threads.
   void operator()(Params... arguments) const {
-    launch_by_syntax(config_, reinterpret_cast<const void*>(kernel_), [&] { kernel_(arguments...); });
+    launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
+                        [kernel = kernel_, arguments...] { call_kernel(kernel, arguments...); });
   }
 
  private:
@@ -58,13 +60,13 @@ class Deduced {
 
   template <class... Args>
   void operator()(Args... arguments) const {
-    const auto body = [&] {
+    const auto body = [call = call_, arguments...] {
       std::tuple<Args...> own(arguments...);  // of each thread, as parameters are
-      std::apply(call_, own);
+      std::apply(call, own);
     };
     dry_calling = true;
     body();
-    launch_by_syntax(config_, dry_called(), body);
+    launch_now_or_later(config_, dry_called(), body);
   }
 
  private:
@@ -76,6 +78,9 @@ template <class Call>
 Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   return {std::move(call), {grid, block, shared_bytes, stream}};
 }
+
+// For functions of both sides whose two bodies differ.
+bool in_kernel();
 
 // extern __shared__ T name[] outside functions: the dynamic shared memory of the block that asks.
 template <class T>

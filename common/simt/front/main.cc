@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -143,6 +144,22 @@ void print_kernels(const simt::front::Rewritten& rewritten) {
   std::cout << "]}\n";
 }
 
+// Whether the source, or a header of the user's that the preprocessed text names, has the word in it.
+bool asks_for_architecture(const std::string& text, const std::string& source) {
+  std::set<std::string> files = {source};
+  for (std::size_t at = 0; (at = text.find("\n# ", at)) != std::string::npos; ++at) {
+    const std::size_t quote = text.find('"', at), end = text.find('"', quote + 1);
+    const std::size_t line_end = text.find('\n', at + 1);
+    if (quote > line_end || end > line_end) continue;
+    const bool system = text.substr(end, line_end - end).find('3') != std::string::npos;
+    const std::string file = text.substr(quote + 1, end - quote - 1);
+    if (!system && file.find("/simt/") == std::string::npos) files.insert(file);
+  }
+  for (const std::string& file : files)
+    if (contents(file).find("__CUDA_ARCH__") != std::string::npos) return true;
+  return false;
+}
+
 // The first header of a CUDA toolkit that the preprocessed text has; empty if it has none. The engine's are found
 // before them, so it is one that the engine does not have.
 std::string toolkit_header(const std::string& text) {
@@ -182,17 +199,25 @@ int main(int argc, char** argv) {
   const std::string beside =
       mode.empty() ? object : std::string(directory ? directory : "/tmp") + "/simt-compile." + std::to_string(getpid());
   const Temporary preprocessed(beside + ".cu.ii"), rewritten_file(beside + ".ii");
-  const Words keywords = {"-DSIMT_FRONT", "-D__CUDACC__", "-D__NVCC__", "-D__CUDA_ARCH__=900"};
-  Words step = joined(joined(joined(command.compiler, keywords), command.preprocessing),
-                      {"-E", "-xc++", command.source, "-o", preprocessed.path()});
-  if (const int status = run(step); status != 0) return status;
-
+  const Words keywords = {"-DSIMT_FRONT", "-D__CUDACC__", "-D__NVCC__"};
+  const auto preprocess = [&](const Words& more, const Temporary& into) {
+    return run(joined(joined(joined(joined(command.compiler, keywords), more), command.preprocessing),
+                      {"-E", "-xc++", command.source, "-o", into.path()}));
+  };
+  if (const int status = preprocess({"-D__CUDA_ARCH__=900"}, preprocessed); status != 0) return status;
   const std::string text = contents(preprocessed.path());
+  // Where the file asks for __CUDA_ARCH__, the host's side may be another.
+  std::string host;
+  if (mode != "--kernels" && asks_for_architecture(text, command.source)) {
+    const Temporary of_host(beside + ".host.ii");
+    if (const int status = preprocess({}, of_host); status != 0) return status;
+    host = contents(of_host.path());
+  }
   if (const std::string header = toolkit_header(text); !header.empty()) {
     std::cerr << command.source << ": error: it includes " << header << ", which is not part of the engine\n";
     return 1;
   }
-  const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts);
+  const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts, host);
   if (mode == "--kernels") {
     print_kernels(rewritten);
     return 0;
@@ -202,15 +227,15 @@ int main(int argc, char** argv) {
     return 0;
   }
   // The caret would point into the rewritten line.
-  step = joined(command.compiler,
-                {"-fno-diagnostics-show-caret", "-c", "-xc++-cpp-output", rewritten_file.path(), "-o", object});
+  const Words step = joined(
+      command.compiler, {"-fno-diagnostics-show-caret", "-c", "-xc++-cpp-output", rewritten_file.path(), "-o", object});
   const Temporary complaints(beside + ".errors");
   std::ofstream(rewritten_file.path(), std::ios::binary) << rewritten.text;
   int status = run(step, complaints.path());
   std::string said = contents(complaints.path());
   if (status != 0 && command.counts &&
       said.find("always_inline") != std::string::npos) {  // functions that call each other
-    std::ofstream(rewritten_file.path(), std::ios::binary) << simt::front::rewrite(text, /*inlining=*/false).text;
+    std::ofstream(rewritten_file.path(), std::ios::binary) << simt::front::rewrite(text, /*inlining=*/false, host).text;
     status = run(step, complaints.path());
     said = contents(complaints.path());
   }

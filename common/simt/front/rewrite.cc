@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -70,9 +71,16 @@ class Rewriter {
     find_partners();
   }
 
-  Rewritten run() {
+  // `host`: what the file is where __CUDA_ARCH__ is not defined. Its functions of the host take the place of this
+  // file's; a function of both sides becomes both.
+  Rewritten run(std::optional<Rewriter> host = std::nullopt) {
     find_kernels();
     walk();
+    if (host) {
+      host->find_kernels();
+      host->walk();
+      take_bodies(*host);
+    }
     Rewritten rewritten;
     rewritten.text = text();
     if (allocates_) rewritten.text += "\nstatic const bool simt_kernels_allocate = ::simt::kernels_allocate();\n";
@@ -82,6 +90,57 @@ class Rewriter {
   }
 
  private:
+  // --- The two sides ---
+
+  struct Function {
+    Place open;  // the brace before its body
+    std::pair<std::string, int> line;
+    bool on_host, on_device;
+  };
+
+  bool same_tokens(Place from, Place to, const Rewriter& other, Place its_from, Place its_to) const {
+    if (to - from != its_to - its_from) return false;
+    for (Place i = 0; i < to - from; ++i)
+      if (at(from + i) != other.at(its_from + i)) return false;
+    return true;
+  }
+
+  void take_bodies(const Rewriter& host) {
+    if (same_tokens(0, size(), host, 0, host.size())) return;
+    std::map<std::pair<std::string, int>, std::vector<Function>> theirs;
+    for (const Function& function : host.functions())
+      if (function.on_host) theirs[function.line].push_back(function);
+    std::map<std::pair<std::string, int>, std::size_t> seen;  // of several on one line
+    for (const Function& own : functions()) {
+      if (!own.on_host) continue;
+      const auto found = theirs.find(own.line);
+      const std::size_t number = seen[own.line]++;
+      if (found == theirs.end() || number >= found->second.size()) continue;
+      const Place from = found->second[number].open, to = host.partner_[from], end = partner_[own.open];
+      if (to == nowhere || end == nowhere || same_tokens(own.open, end, host, from, to)) continue;
+      const std::string place = "\n# " + std::to_string(own.line.second) + " \"" + own.line.first + "\"\n";
+      const auto [file, line] = line_of(end);
+      const std::string after = "\n# " + std::to_string(line) + " \"" + file + "\"\n";
+      const std::string body = place + host.text(host.code_[from], host.code_[to] + 1);
+      if (own.on_device) {
+        edits_[own.open].before +=
+            "{ if (!::std::is_constant_evaluated() && !::simt::in_kernel())" + body + place + "else ";
+        edits_[end].after += "}";
+      } else {
+        for (Place i = own.open; i <= end; ++i) edits_[i] = {/*replaced=*/true, "", "", ""};
+        edits_[own.open].before = body;
+        edits_[end].after = after;
+      }
+    }
+  }
+
+  // With bodies, that are not within others. Their lines are found in one pass.
+  std::vector<Function> functions() const {
+    std::vector<Function> all = functions_;
+    for (Function& function : all) function.line = line_of(function.open);
+    return all;
+  }
+
   // --- Tokens ---
 
   Place size() const { return code_.size() - 1; }  // without the end
@@ -327,6 +386,8 @@ class Rewriter {
   // Of the names of kernels, all that decides how they are launched, wherever in the file they are.
   void find_kernels() {
     for (Place i = 0; i < size(); ++i) {
+      if (at(i) == "cudaLaunchKernel" || at(i) == "cudaLaunchCooperativeKernel" || at(i) == "cudaKernelNodeParams")
+        by_pointer_ = true;
       if (at(i) != "__global__") continue;
       const Declaration d = declaration(i);
       if (!d.is_function) continue;
@@ -338,6 +399,13 @@ class Rewriter {
       for (const std::string& parameter : d.template_parameters)
         known.pack = known.pack || parameter.find("...") != std::string::npos;
       known.default_arguments = known.default_arguments || has(d.parameters, past(d.parameters), "=");
+    }
+    // Functions of the host with a kernel's name: its launch is told from them by its arguments, too.
+    for (Place i = 1; i < size(); ++i) {
+      if (at(i + 1) != "(" || !is_word(i) || !is_word(i - 1) || is_statement_keyword(at(i - 1))) continue;
+      const auto found = known_.find(std::string(at(i)));
+      if (found == known_.end() || at(past(i + 1)) != "{") continue;
+      if (!has(statement_begin(i), i, "__global__")) found->second.parameter_types.insert("of the host");
     }
   }
 
@@ -370,6 +438,27 @@ class Rewriter {
     const Known& known = known_[std::string(d.name)];
     if (d.is_template || known.parameter_types.size() > 1 || known.default_arguments)
       edits_[d.body].after += " if (::simt::dry_call()) return;";
+    if (by_pointer_) name_itself(d, kernels_.back());
+  }
+
+  // Has the engine know the kernel by its address.
+  void name_itself(const Declaration& d, const Kernel& kernel) {
+    if (!scopes_.empty() && scopes_.back().kind != Scope::names) return;
+    std::string types, arguments;
+    for (const Parameter& parameter : kernel.parameters) {
+      if (parameter.type.find('(') != std::string::npos) return;
+      types += (types.empty() ? "" : ", ") + parameter.type;
+    }
+    for (const std::string& parameter : kernel.template_parameters) {
+      std::string name = parameter.substr(0, parameter.find('='));
+      name.erase(name.find_last_not_of(' ') + 1);
+      const std::size_t before = name.find_last_of(" .>*&");
+      if (before == std::string::npos) return;  // it has no name
+      arguments += (arguments.empty() ? "" : ", ") + name.substr(before + 1) +
+                   (name.find("...") != std::string::npos ? "..." : "");
+    }
+    edits_[d.body].after += " (void)&::simt::NamedKernel<static_cast<void (*)(" + types + ")>(&" + kernel.name +
+                            (d.is_template ? "<" + arguments + ">" : "") + ")>::self;";
   }
 
   std::pair<std::string, int> line_of(Place place) const {
@@ -402,7 +491,12 @@ class Rewriter {
       if (edits_[i].replaced) continue;
       if (kind(i) == Kind::punctuation) {
         if (text == "{") {
+          const bool within = in_function();
           scopes_.push_back(scope(statement, i));
+          if (scopes_.back().kind == Scope::function && !within) {
+            const bool kernel = has(statement, i, "__global__"), device = has(statement, i, "__device__");
+            functions_.push_back({i, {}, !kernel && (!device || has(statement, i, "__host__")), kernel || device});
+          }
           statement = i + 1;
         } else if (text == "}") {
           const bool in_member = !scopes_.empty() && scopes_.back().kind == Scope::member;
@@ -723,10 +817,12 @@ class Rewriter {
     return past(k + 1);
   }
 
-  std::string text() const {
+  std::string text() const { return text(0, tokens_.size()); }
+
+  std::string text(std::size_t from, std::size_t to) const {
     std::string out;
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    std::size_t next = std::lower_bound(code_.begin(), code_.end(), from) - code_.begin();
+    for (std::size_t i = from; i < to; ++i) {
       out += tokens_[i].space;
       if (next < code_.size() && code_[next] == i) {
         const Edit& edit = edits_[next++];
@@ -749,13 +845,18 @@ class Rewriter {
   std::vector<Scope> scopes_;
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
+  std::vector<Function> functions_;
   bool has_main_ = false;
   bool allocates_ = false;  // in a kernel
+  bool by_pointer_ = false;  // kernels are launched by their addresses
   int variables_ = 0;
 };
 
 }  // namespace
 
-Rewritten rewrite(std::string_view preprocessed, bool inlining) { return Rewriter(preprocessed, inlining).run(); }
+Rewritten rewrite(std::string_view preprocessed, bool inlining, std::string_view host) {
+  if (host.empty() || host == preprocessed) return Rewriter(preprocessed, inlining).run();
+  return Rewriter(preprocessed, inlining).run(Rewriter(host, inlining));
+}
 
 }  // namespace simt::front

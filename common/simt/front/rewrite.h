@@ -40,7 +40,7 @@ struct Rewritten {
 };
 
 // `inlining`: have device functions inlined into the kernels, as nvcc does, so that accesses count at the kernel's
-// line.
-Rewritten rewrite(std::string_view preprocessed, bool inlining);
+// line. `host`: the file preprocessed without __CUDA_ARCH__, for the functions of the host; empty: the same.
+Rewritten rewrite(std::string_view preprocessed, bool inlining, std::string_view host = {});
 
 }  // namespace simt::front

@@ -1,4 +1,4 @@
-// Not part of the engine: what a file uses of it, it does not find. Many include it for nothing.
+// cuBLAS under its old header's name.
 #pragma once
 
-#include <cuda_runtime.h>
+#include <cublas_v2.h>

@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 from tools import cli
+from tools.user_files import files_of
 
 HERE = Path(__file__).parent
 KERNELS = str(HERE / "kernels.cu")
@@ -33,6 +34,8 @@ class BadInput(unittest.TestCase):
             (["trace", KERNELS, "--patterns"], "--patterns is for chapters"),
             (["trace", "05", "--kernel", "scale"], "--kernel is for a file of your own"),
             (["run", "05", "--", "3"], "-- 3: what follows -- goes to the main of a file"),
+            (["run", "05", "-fopenmp"], "-fopenmp is for a file of your own"),
+            (["run", KERNELS, "--frobnicate"], "unknown argument --frobnicate"),
             (["list", "--", "3"], "nothing can follow -- here, and 3 does"),
             (["trace", KERNELS, "--grid", "2"], "--grid is for a launch, whose kernel --kernel names"),
             (["trace", KERNELS, "--kernel", "scale"], "--kernel scale needs --grid"),
@@ -67,6 +70,14 @@ class BadInput(unittest.TestCase):
     def test_a_directory_is_no_file(self):
         with tempfile.TemporaryDirectory() as place:
             self.assertEqual(answer("trace", f"{place}.cu")[0], 2)
+
+
+class Flags(unittest.TestCase):
+    def test_nvccs_are_sorted(self):
+        _, arguments = cli._parse("run", [KERNELS, "-Xcompiler", "-fopenmp,-Wall", "-O3", "-arch=sm_80", "-lm", "-lcublas", "-lineinfo",
+                                          "-std=c++14", "-D", "N=4", "--", "-lines"])
+        asked = files_of(arguments, {}, 0)
+        self.assertEqual((asked.flags, asked.libraries, asked.arguments), (["-DN=4", "-fopenmp", "-Wall"], ["-lm"], ["-lines"]))
 
 
 if __name__ == "__main__":

@@ -55,12 +55,36 @@ class Launches(unittest.TestCase):
         self.assertEqual(rewritten(two).count("if (::simt::dry_call()) return;"), 2)
         self.assertIn("::simt::configure(", rewritten("__global__ void k(int* x); __global__ void k(int* y) {} "
                                                       "void f() { k<<<1, 2>>>(x); }"))
+        self.assertIn("::simt::deduced(", rewritten("__global__ void k(int* x) {} void k(int* x, int n) { k<<<1, n>>>(x); }"))
         self.assertIn("::simt::deduced(", rewritten("__global__ void k(int n = 3) {} void f() { k<<<1, 2>>>(); }"))
 
     def test_in_a_macro_in_a_header_and_behind_a_condition(self):
         macro = "#define GO(k, ...) k<<<1, \\\n 2>>>(__VA_ARGS__)\n"
         self.assertEqual(rewritten(macro + "void f() { GO(k, 1, 2); }"), "void f() { ::simt::configure(k, 1, 2)(1, 2); }")
         self.assertEqual(rewritten("#if __CUDACC__ && __CUDA_ARCH__ >= 800 && M == 3\nint x;\n#else\nint y;\n#endif", "-DM=3"), "int x;")
+
+    def test_the_two_sides_of_a_file(self):
+        both = "#ifdef __CUDA_ARCH__\n  return 1;\n#else\n  return 2;\n#endif\n}\n"
+        self.assertEqual(rewritten("int f() {\n" + both), "int f() { return 2; }")
+        self.assertEqual(rewritten("__device__ int f() {\n" + both), "int f() { return 1; }")
+        self.assertEqual(rewritten("__host__ __device__ int f() {\n" + both),
+                         "int f() { if (!::std::is_constant_evaluated() && !::simt::in_kernel()) { return 2; } else "
+                         "{ return 1; }}")
+        launches = rewritten("__global__ void k() {}\nvoid f() {\n#ifndef __CUDA_ARCH__\n  k<<<1, 2>>>();\n#endif\n}\nint g;")
+        self.assertIn("void f() { ::simt::configure(k, 1, 2)(); } int g;", launches)
+        lines = front("int f() {\n" + both + "int g;\n").splitlines()
+        self.assertEqual(lines[lines.index("int g;") - 1], "", lines)
+        above = next(line for line in reversed(lines[:lines.index("int g;")]) if line.startswith("#"))
+        number = int(above.split()[1]) + lines[lines.index(above):].index("int g;") - 1
+        self.assertEqual(number, 8)  # no line moves
+
+    def test_kernels_that_are_launched_by_their_addresses_name_themselves(self):
+        launch = "void f() { cudaLaunchKernel(p, 1, 2, a, 0, 0); } "
+        self.assertIn("void k(int* x, float y) { (void)&::simt::NamedKernel<static_cast<void (*)(int*, float)>(&k)>::self;}",
+                      rewritten(launch + "__global__ void k(int* x, float y) {}"))
+        self.assertIn("NamedKernel<static_cast<void (*)(const T*)>(&k<T, N>)>::self;}",
+                      rewritten(launch + "template <class T, int N = 3> __global__ void k(const T* x) {}"))
+        self.assertNotIn("NamedKernel", rewritten("__global__ void k(int* x) {}"))
 
     def test_not_in_comments_and_strings(self):
         text = 'const char* s = "k<<<1, 2>>>(x) __shared__"; const char* r = R"(k<<<1, 2>>>(x)\n__device__ ")"; // k<<<1, 2>>>(x)'

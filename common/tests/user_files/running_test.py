@@ -90,6 +90,38 @@ class Programs(unittest.TestCase):
             reported = ran(Asked([f"{place}/scale.cu", f"{place}/main.cpp"], [f"-I{place}/include", "-DN=5"], None, 30, ["7"]))
             self.assertEqual((reported.status, reported.failures), (70, []))
 
+    def test_what_programs_use_of_the_api(self):
+        reported = ran(asked("api.cu"))
+        self.assertEqual((reported.status, reported.failures), (0, []))
+
+    def test_c_is_c_and_flags_go_on_and_a_path_may_have_blanks(self):
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "two words"
+            folder.mkdir()
+            (folder / "old.c").write_text("#include <math.h>\nint grown(x) int x; { int *class = &x; return (int)sqrt(*class * x) + 1; }\n")
+            (folder / "main.cu").write_text("#include <omp.h>\nextern \"C\" int grown(int);\nint main() {\n  int threads = 0;\n"
+                                            "#pragma omp parallel num_threads(2)\n#pragma omp atomic\n  threads += 1;\n"
+                                            "  int* p;\n  cudaMalloc(&p, 4);\n  return grown(threads) + 10 * DEEP;\n}\n")
+            what = Asked([f"{folder}/main.cu", f"{folder}/old.c"], ["-fopenmp", "-DDEEP=4"], None, 30, [], ["-lm"])
+            reported = ran(what)
+            self.assertEqual((reported.status, reported.failures, reported.launched), (43, [], 0))
+            with self.assertRaisesRegex(Failure, "ended with status 43"):
+                conclude_files(what, reported)
+            (folder / "wild.cu").write_text("__global__ void k(int* p) { p[1000] = 1; }\n"
+                                            "int main() { int* p; cudaMalloc(&p, 4); k<<<1, 2>>>(p); }\n")
+            reported = ran(Asked([f"{folder}/wild.cu"], [], None, 30))
+            self.assertIn("at two words/wild.cu:1: ", reported.failures[0])
+
+    def test_a_program_that_launches_nothing_is_fine(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "query.cu"
+            file.write_text("int main() { cudaDeviceProp p; return cudaGetDeviceProperties(&p, 0); }\n")
+            what = Asked([str(file)], [], None, 30)
+            reported, said = ran(what), io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertEqual(conclude_files(what, reported), 0)
+            self.assertIn("query.cu: it launched no kernel", said.getvalue())
+
     def test_every_mistake_is_found_at_its_line(self):
         expected = {
             "race": ("race on shared memory", "// race"),
@@ -203,8 +235,8 @@ class Wrong(unittest.TestCase):
             self.assertIn("wrong.cu does not compile", said)
             self.assertRegex(printed, r"wrong.cu:4:\d+: error: .nothing. was not declared")
             self.assertIn("    32>>>(nothing);", printed)
-            file.write_text("int main() {}\n")
-            self.assertIn("no kernel (a function with __global__) in it", complaint(Asked([str(file)], [], None, 30))[0])
+            file.write_text("int other() { return 1; }\n")
+            self.assertIn("no kernel (a function with __global__) in it, and no main", complaint(Asked([str(file)], [], None, 30))[0])
             toolkit = Path(place) / "toolkit"
             (toolkit / "crt").mkdir(parents=True)
             (toolkit / "crt" / "host_defines.h").write_text("#define __global__\n")
@@ -220,7 +252,9 @@ class Wrong(unittest.TestCase):
             "#include <thrust/sort.h>\n#include <thrust/device_vector.h>\n": ["{}:1: error: Thrust is not part of the engine: use cudaMalloc, cudaMemcpy and kernels"],
             "#include <cub/device/device_reduce.cuh>\n": ["{}:1: error: CUB is not part of the engine: write the reduction, scan or sort as a kernel"],
             "\n#include <thrust/unknown.h>\n": ["{}:2: error: thrust/unknown.h is not part of the engine"],
-            "#include <cublas_v2.h>\ncublasHandle_t handle;\n": ["{}:2: error: the engine lacks the toolkit's libraries: cublasHandle_t"],
+            "#include <cufft.h>\ncufftHandle handle;\n": ["{}:2: error: the engine lacks the toolkit's libraries: cufftHandle"],
+            "__device__ float f(float x) { return __shfl_xor(x, 1); }\n":
+                ["{}:1: error: the engine lacks warp functions without a mask, as CUDA has since version 9 (write the one with _sync): __shfl_xor"],
             "void f(cudaTextureObject_t t) { float x = tex2D<float>(t, 0, 0) + wrong; }\n":
                 ["{}:1: error: the engine lacks textures, surfaces and CUDA arrays: cudaTextureObject_t"],
         }

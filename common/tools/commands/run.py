@@ -19,9 +19,17 @@ from tools.course import LearnersPath
 from tools.measuring import Outcome, problem_flags, session
 from tools.record import own
 from tools.showing import ladder
-from tools.user_files import add_file_arguments, add_no_races, files_of, refuse_without_files, run_and_conclude
+from tools.user_files import (
+    add_file_arguments,
+    add_no_races,
+    files_of,
+    goes_to_a_compiler,
+    refuse_without_files,
+    run_and_conclude,
+)
 
 TAKES_WORDS_AFTER = True
+passes_on = goes_to_a_compiler
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

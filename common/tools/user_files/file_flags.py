@@ -18,6 +18,21 @@ FLAGS = {"include": "-I", "define": "-D", "std": "--std", "kernel": "--kernel", 
          "shared": "--shared", "buffer": "--buffer", "arg": "--arg", "seconds": "--seconds",
          "blocks": "--blocks"}
 
+# What nvcc's command may have besides, of which the compiler and the linker get theirs. The rest is nvcc's own: which
+# GPU, how much to optimise.
+FOR_THE_COMPILER = re.compile(r"-(f|m|W|pthread|w$)")
+FOR_THE_LINKER = re.compile(r"-[lL].")
+OF_THE_TOOLKIT = re.compile(r"-l(cu|nv|ineinfo$)|-L.*cuda")
+OF_NVCC = re.compile(r"-Xcompiler(=|$)|-O[0-3]|-[gG]$|-std=c\+\+|--?(arch|gencode|gpu-architecture|generate-code|rdc|"
+                     r"cudart|maxrregcount|ptxas-options|Xptxas|relocatable-device-code)=|--?(lineinfo|use_fast_math|"
+                     r"restrict|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda)$")
+
+
+def goes_to_a_compiler(flag: str) -> bool:
+    """Whether a flag that is not the command's own can be one of nvcc's or the compiler's."""
+    return any(pattern.match(word) for word in flag.split(",")[:1] for pattern in (FOR_THE_COMPILER, FOR_THE_LINKER,
+                                                                                   OF_NVCC))
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -46,6 +61,7 @@ class Asked:
     arguments: list[str] = field(default_factory=list)  # of the program
     blocks: int = 0  # of each launch, as a sample; 0: all
     races: bool = True  # are looked for, and whatever else needs to see every access
+    libraries: list[str] = field(default_factory=list)  # for the linker: -lm
 
     @property
     def name(self) -> str:
@@ -94,6 +110,8 @@ def refuse_without_files(arguments: argparse.Namespace) -> None:
             raise Failure(f"{flag} is for a file of your own, FILE.cu, and there is none", status=2)
     if getattr(arguments, "no_races", None):
         raise Failure("--no-races is for a file of your own, FILE.cu, and there is none", status=2)
+    if arguments.passed_on:
+        raise Failure(f"{arguments.passed_on[0]} is for a file of your own, FILE.cu, and there is none", status=2)
     if arguments.after:
         raise Failure(f"-- {arguments.after[0]}: what follows -- goes to the main of a file of your own, FILE.cu, and "
                       "there is none",
@@ -125,8 +143,11 @@ def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds
         flags.append(f"-D{macro}")
     if arguments.std == "c++23":
         flags.append("-std=gnu++23")
+    passed = [word for flag in arguments.passed_on for word in flag.replace("-Xcompiler=", "").split(",") if word]
+    flags += [word for word in passed if FOR_THE_COMPILER.match(word)]
+    libraries = [word for word in passed if FOR_THE_LINKER.match(word) and not OF_THE_TOOLKIT.match(word)]
     return Asked(files, flags, _launch(arguments), _seconds(arguments.seconds, seconds), arguments.after,
-                 _blocks(arguments.blocks), not getattr(arguments, "no_races", None))
+                 _blocks(arguments.blocks), not getattr(arguments, "no_races", None), libraries)
 
 
 def _launch(arguments: argparse.Namespace) -> "Launch | None":

@@ -4,15 +4,19 @@ import re
 
 # Names that are not declared -> what they belong to; the first that fits.
 NAMES = (
-    (r"cuda(Texture|Surface|(\w*)Array|Mipmapped|ChannelFormat|Extent|PitchedPtr|Pos$|Resource|Address(Mode)|Filter|"
+    (r"cuda(Texture|Surface|(\w*)Array|Mipmapped|ChannelFormat|Resource|Address(Mode)|Filter|"
      r"CreateChannel|(Create|Bind|Destroy)(Tex|Surf))"
-     r"|(tex|surf)[123]D|make_cuda(Extent|Pos|PitchedPtr)", "textures, surfaces and CUDA arrays"),
+     r"|(tex|surf)[123]D", "textures, surfaces and CUDA arrays"),
     (r"cuda(Graphics|GL)", "graphics"),
-    (r"cuda(Graph|KernelNode|HostNode|MemcpyNode|MemAllocNode|MemsetParams|Memcpy3D)", "graphs"),
+    (r"cudaGraph|cudaMemAllocNode", "parts of graphs"),
     (r"cudaIpc", "memory of other processes"),
     (r"cudaMem(Pool|Alloc|Access)", "memory pools of a program's own"),
     (r"(cublas|CUBLAS|cufft|CUFFT|curand|CURAND|cusolver|cusparse|cudnn|nvrtc|NVRTC|nvml|nvtx|thrust|cub$|wmma|cute|"
      r"cutlass)", "the toolkit's libraries"),
+    (r"__(shfl(_up|_down|_xor)?|ballot|any|all)$", "warp functions without a mask, as CUDA has since version 9 (write "
+     "the one with _sync)"),
+    (r"__nv_atomic_\w+|__NV_(ATOMIC|THREAD_SCOPE)_\w+", "nvcc's own atomic functions (write atomicAdd or "
+     "cuda::atomic_ref)"),
     (r"cu[A-Z]\w+|CU[A-Z]*_?[A-Za-z_]+", "the driver's interface"),
 )
 LIBRARIES = (r"thrust|cub|cute|cutlass|nv|cuda|cooperative_groups|cu\w+\.h|nv\w+\.h|sm_\w+\.h|texture_\w+\.h|"

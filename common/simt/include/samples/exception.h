@@ -1,0 +1,4 @@
+// A name that NVIDIA's samples include.
+#pragma once
+
+#include <stdexcept>
