@@ -275,8 +275,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
   p.concurrentKernels = p.deviceOverlap = 1;
   p.asyncEngineCount = 3;
-  // Kernels read the host's memory as any program does.
-  p.pageableMemoryAccess = p.pageableMemoryAccessUsesHostPageTables = p.hostNativeAtomicSupported = 1;
+  p.hostNativeAtomicSupported = 1;
   p.directManagedMemAccessFromHost = p.memoryPoolsSupported = 1;
   p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.memPitch = 0x7fffffff;
