@@ -30,6 +30,7 @@ cudaError_t launch_as_cuda(const LaunchConfig& config, const void* kernel, const
 
 // Of a kernel: as much dynamic shared memory as cudaFuncSetAttribute allows it. Without that, a block has 48 KB.
 void opt_in(const void* kernel, std::size_t bytes);
+
 // A kernel's call with arguments of its own, for a launch that comes later.
 class Call {
  public:

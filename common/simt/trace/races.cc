@@ -142,6 +142,13 @@ void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
   if (row.space == MemoryAccess::shared) check_shared(row);
 }
 
+// Of the engine's own templates, which have the arguments of a launch.
+static bool is_a_launch(const std::string& name) {
+  for (const char* part : {"N4simt4Body", "4simt10Configured", "4simt7Deduced", "4simt6CallOf", "4simt9call_with"})
+    if (name.find(part) != std::string::npos) return true;
+  return name.starts_with("_ZN4simt");
+}
+
 // What lies neither in device memory nor in the thread's own: memory of the host, which a GPU does not reach. Host code
 // that launches passes the arguments from there, however.
 void RaceDetector::check_host_memory(const MemoryAccess& a) {
@@ -151,9 +158,7 @@ void RaceDetector::check_host_memory(const MemoryAccess& a) {
     const Module* const module = module_at(a.pc);
     const Function* const function =
         module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(a.pc)) : nullptr;
-    from->second = function != nullptr && function->name.find("N4simt4Body") == std::string::npos &&
-                   function->name.find("4simt10Configured") == std::string::npos &&
-                   function->name.find("4simt7Deduced") == std::string::npos && !function->name.starts_with("_ZN4simt");
+    from->second = function != nullptr && !is_a_launch(function->name);
   }
   if (!from->second) return;
   const char* const kind = host_memory_at(a.address);

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import subprocess
 import tempfile
 import unittest
 import unittest.mock
@@ -121,6 +122,18 @@ class Programs(unittest.TestCase):
             with contextlib.redirect_stderr(said):
                 self.assertEqual(conclude_files(what, reported), 0)
             self.assertIn("query.cu: it launched no kernel", said.getvalue())
+
+    def test_a_shift_by_all_bits_is_named_once(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "shift.cu"
+            file.write_text("__global__ void k(unsigned* x, int n) {\n  for (int i = 0; i < 3; ++i)\n    x[i] = (x[i] << n) + (x[i] >> (n - 1));\n}\n"
+                            "int main() {\n  unsigned* x;\n  cudaMalloc(&x, 12);\n  cudaMemset(x, 1, 12);\n  k<<<1, 1>>>(x, 31);\n"
+                            "  k<<<1, 1>>>(x, 32);\n  return 1 << (x == nullptr ? 32 : 0);\n}\n")
+            what = Asked([str(file)], [], None, 30)
+            program = program_of(what, False, BUILD, Path(place))
+            done = subprocess.run([program], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn("shift.cu:3: a shift by 32 of a number of 32 bits", done.stderr)
 
     def test_every_mistake_is_found_at_its_line(self):
         expected = {
