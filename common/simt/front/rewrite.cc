@@ -847,7 +847,7 @@ class Rewriter {
   std::vector<Kernel> kernels_;
   std::vector<Function> functions_;
   bool has_main_ = false;
-  bool allocates_ = false;  // in a kernel
+  bool allocates_ = false;   // in a kernel
   bool by_pointer_ = false;  // kernels are launched by their addresses
   int variables_ = 0;
 };

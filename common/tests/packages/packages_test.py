@@ -58,7 +58,7 @@ class Packages(unittest.TestCase):
         right.write_text(REVERSE.replace("BARRIER", "__syncthreads();"))
         wrong.write_text(REVERSE.replace("BARRIER", ""))
         for words, status, out, err in [
-            (["run", right], 0, r"\Afirst 63\n\Z", r"\A\Z"),
+            (["run", right], 0, r"\Afirst 63\nNo mistake found\.\n\Z", r"\A\Z"),
             (["trace", right], 0, r"first 63\n(.*\n)*reverse .*1 barrier(.*\n)*No races", r"\A\Z"),
             (["trace", wrong], 1, r"\Afirst \d+\n", r"thread \(0, 0, 0\), at [^ ]*wrong.cu:6: .*\n(.*\n)*simt: .*wrong.cu: 1 of 1 launches failed\n"),
             (["run", right, "--blocks", "0"], 2, r"\A\Z", r"\Asimt: --blocks 0: must be .*\n\Z"),

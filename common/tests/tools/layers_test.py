@@ -10,7 +10,7 @@ ROOT = Path(tools.__file__).parent
 # Each package, and those that it may import from. A command is built of all of them.
 MAY_IMPORT = {"base": [], "record": ["base"], "course": ["base"], "user_files": ["base"],
               "machine_code": ["base"],
-              "measuring": ["base", "record"], "showing": ["base", "record"],
+              "measuring": ["base", "record"], "showing": ["base", "record", "user_files"],
               "handout": ["base", "course"], "grading": ["base", "course"]}
 MAY_IMPORT["commands"] = list(MAY_IMPORT)
 
