@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "simt/engine/findings.h"
+#include "simt/engine/launch.h"
 
 namespace {
 
@@ -112,6 +113,9 @@ std::vector<std::string>& failures() {
 }
 }  // namespace
 
-void simt::note_failed_launch(const std::string& message) { failures().push_back(message); }
+void simt::note_failed_launch(const std::string& message) {
+  first_launch_comes();
+  failures().push_back(message);
+}
 
 const std::vector<std::string>& simt::failed_launches() { return failures(); }

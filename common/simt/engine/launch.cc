@@ -71,7 +71,7 @@ Schedule schedule_from_environment() {
 }
 
 std::atomic<std::uint64_t> launches = 0, sampled = 0;
-void (*first_launch)() = nullptr;
+std::atomic<void (*)()> first_launch = nullptr;
 
 // The OS threads. The one that launches is worker 0; the others sleep between launches and join those they wake up
 // in time for, so that a small launch never waits for them.
@@ -103,7 +103,7 @@ class Pool {
     launch.schedule = schedule_;
     if (launches++ == 0) {
       read_left_out_line();
-      if (first_launch != nullptr) first_launch();
+      first_launch_comes();
     }
     watchdog_.watch(caller_);
     if (schedule_.sample != 0 && schedule_.sample < launch.blocks && !launch.cooperative) {
@@ -226,6 +226,10 @@ std::uint64_t launch_count() { return launches; }
 std::uint64_t sampled_launches() { return sampled; }
 
 void before_first_launch(void (*call)()) { first_launch = call; }
+
+void first_launch_comes() {
+  if (void (*const call)() = first_launch.exchange(nullptr); call != nullptr) call();
+}
 
 Schedule schedule() { return Pool::instance().schedule(); }
 

@@ -37,7 +37,8 @@ cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::s
 
 std::uint64_t launch_count();              // so far, of this process
 std::uint64_t sampled_launches();          // those of them of which only a sample of their blocks ran
-void before_first_launch(void (*call)());  // is called then
+void before_first_launch(void (*call)());  // is called then, or when a launch is refused before
+void first_launch_comes();
 
 // How many blocks of so many threads and bytes of shared memory an H100's multiprocessor holds at once.
 int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes);

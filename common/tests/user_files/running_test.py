@@ -122,6 +122,10 @@ class Programs(unittest.TestCase):
             with contextlib.redirect_stderr(said):
                 self.assertEqual(conclude_files(what, reported), 0)
             self.assertIn("query.cu: it launched no kernel", said.getvalue())
+            file.write_text("__global__ void k() {}\nint main() { k<<<0, 32>>>(); }\n")  # a launch that is refused is one that failed
+            reported = ran(what)
+            with self.assertRaisesRegex(Failure, "query.cu: 1 of 1 launches failed"):
+                conclude_files(what, reported)
 
     def test_a_shift_by_all_bits_is_named_once(self):
         with tempfile.TemporaryDirectory() as place:
@@ -130,7 +134,7 @@ class Programs(unittest.TestCase):
                             "int main() {\n  unsigned* x;\n  cudaMalloc(&x, 12);\n  cudaMemset(x, 1, 12);\n  k<<<1, 1>>>(x, 31);\n"
                             "  k<<<1, 1>>>(x, 32);\n  return 1 << (x == nullptr ? 32 : 0);\n}\n")
             what = Asked([str(file)], [], None, 30)
-            program = program_of(what, False, BUILD, Path(place))
+            program = program_of(what, True, BUILD, Path(place))
             done = subprocess.run([program], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
             self.assertIn("shift.cu:3: a shift by 32 of a number of 32 bits", done.stderr)

@@ -208,7 +208,7 @@ def conclude_files(asked: Asked, ran: Ran) -> int:
                  f"{ran.launched}); what the other blocks would write is missing")
     wrong = []
     if ran.failures:
-        wrong.append(f"{len(ran.failures)} of {ran.launched} launches failed")
+        wrong.append(f"{len(ran.failures)} of {max(ran.launched, len(ran.failures))} launches failed")
     if ran.mistakes:
         wrong.append(f"{len(ran.mistakes)} mistake{'s' if len(ran.mistakes) > 1 else ''} found")
     if ran.status:
