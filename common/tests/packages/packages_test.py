@@ -27,6 +27,7 @@ int main() {
   reverse<<<1, 64>>>(x);
   cudaDeviceSynchronize();
   std::printf("first %d\\n", x[0]);
+  cudaFree(x);
 }
 """
 
