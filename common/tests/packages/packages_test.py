@@ -61,7 +61,7 @@ class Packages(unittest.TestCase):
         for words, status, out, err in [
             (["run", right], 0, r"\Afirst 63\nNo mistake found\.\n\Z", r"\A\Z"),
             (["trace", right], 0, r"first 63\n(.*\n)*reverse .*1 barrier(.*\n)*No races", r"\A\Z"),
-            (["trace", wrong], 1, r"\Afirst \d+\n", r"thread \(0, 0, 0\), at [^ ]*wrong.cu:6: .*\n(.*\n)*simt: .*wrong.cu: 1 of 1 launches failed\n"),
+            (["trace", wrong], 1, r"\Afirst -?\d+\n", r"at \S*wrong.cu:4: race on shared memory: no barrier .* at \S*wrong.cu:6\n(.*\n)*simt: .*wrong.cu: 1 of 1 launches failed\n"),
             (["run", right, "--blocks", "0"], 2, r"\A\Z", r"\Asimt: --blocks 0: must be .*\n\Z"),
             (["run", "right"], 2, r"\A\Z", r"\Asimt: right: must be a CUDA file, as in mine.cu\n\Z"),
         ]:
