@@ -1,7 +1,7 @@
 // How fast the engine is: five kernels that every course has, each with its result checked and the least processor time
 // of several launches.
 //
-//   SIMT_THREADS=1 ./workbook run common/simt/example/speed.cu -- all 21
+//   SIMT_THREADS=1 ./workbook run --no-races common/simt/example/speed.cu -- all 21
 #include <time.h>
 
 #include <algorithm>
