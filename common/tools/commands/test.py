@@ -208,7 +208,8 @@ def _ctest(preset: str, selected: list[chapters.Chapter], require_gpu: bool, wai
            slow: bool = False) -> Result:
     what = f"{preset}-slow" if slow else preset
     log_path, report_path = BUILD / f"{what}-test.log", BUILD / f"{what}-test.xml"
-    jobs = build.cores() if preset != "cuda" else min(build.cores(), GPU_JOBS)
+    # One more than there are cores: some tests wait for processes that they have stopped.
+    jobs = build.cores() + 1 if preset != "cuda" else min(build.cores(), GPU_JOBS)
     command = ["ctest", "--preset", preset, "--parallel", jobs, "--no-label-summary", "--output-junit", report_path]
     report_path.unlink(missing_ok=True)
     with open(log_path, "w") as log, Progress(f"Testing {preset}" + (", the slow tier" if slow else "")) as progress:
