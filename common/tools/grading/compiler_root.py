@@ -69,8 +69,7 @@ class CompilerRoot:
         self.add_program(compiler)
         for part in _PARTS:
             self.add_program(_told([compiler, f"-print-prog-name={part}"]).strip())
-        home = Path(shutil.which(compiler) or compiler).resolve().parent.parent
-        if (home / "nvvm").is_dir():  # nvcc's
+        if home := _toolkit_of(compiler):
             for folder in ("bin", "nvvm", "include/crt"):
                 self.add(home / folder)
             for program in [*(home / "bin").iterdir(), *(home / "nvvm/bin").iterdir()]:
@@ -105,6 +104,12 @@ class CompilerRoot:
     def add_headers(self, files: Iterable[str]) -> None:
         for file in files:
             self.add(Path(file))
+
+
+def _toolkit_of(compiler: str) -> "Path | None":
+    """Where nvcc's toolkit is, which it says itself: the nvcc that a shell finds may be a script that starts another."""
+    here = re.search(r"^#\$ _HERE_=(.+)$", _told([compiler, "--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"]), re.M)
+    return Path(here.group(1)).resolve().parent if here else None
 
 
 def _host_compilers(nvcc: str) -> "list[str]":
