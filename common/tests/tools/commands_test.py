@@ -535,7 +535,8 @@ class TestPlans(unittest.TestCase):
         some = ["01_naive.Chapter.X", "device.Mma.Y", "harness.program.times_a_right_rung", "python.with_pytorch",
                 "mutants.All/Mutants.AreRejectedByWhatTheTableSays/no_max", "03_tiling.sanitizer.memcheck.fp16"]
         others = ["simt.Barrier.Works", "style.format", "mutants.On/KillMatrix.NoMutantLives/gpu", "reference.A.B",
-                  "tools.ladder", "03_tiling.refuses --heads=0",
+                  "tools.ladder", "03_tiling.refuses --heads=0", "03_tiling.trace.checks", "trace.Checks.X",
+                  "03_tiling.All/Rungs.Pass/orders", "teaching.gradescope", "user_files.running",
                   "harness.program.refuses_a_negative_seed", "harness.Verdict.X", "python.without_pytorch",
                   "python.package"]
         self.assertEqual(test.for_a_gpu(others + some), some)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.base.failure import Failure
 from tools.base.packages import require_packages
 from tools.base.paths import BUILD, ROOT, shown
-from tools.base.processes import follow
+from tools.base.processes import follow, output_of
 from tools.base.terminal import Progress, say
 
 _OF_A_COMPILER = 600 * 1024**2
@@ -45,23 +45,37 @@ def directory(preset: str) -> Path:
     return BUILD / preset
 
 
-def ensure_built(preset: str, targets: "list[str] | None" = None, one_architecture: bool = False, quietly: bool = False,
+def ensure_built(preset: str, targets: "list[str] | None" = None, quietly: bool = False,
                  python: "str | None" = None) -> Path:
     """Installs what is missing, configures if need be, builds the targets (all of them if None).
 
-    With one_architecture, and without a GPU, for one kind of GPU only: see common/cmake/cuda_architectures.cmake.
     Returns the build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are
     printed. `python` is the interpreter for whose PyTorch the operators are compiled, if it matters.
     """
     require_packages(preset)
     build_directory = directory(preset)
     build_directory.mkdir(parents=True, exist_ok=True)
-    settings = [f"WORKBOOK_ONE_ARCHITECTURE:BOOL={'ON' if one_architecture else 'OFF'}"] if preset == "cuda" else []
+    settings = ["WORKBOOK_ONE_ARCHITECTURE:BOOL=OFF"] if preset == "cuda" else []
     settings += [f"Python3_EXECUTABLE:FILEPATH={shutil.which(python)}"] if python else []
     with alone(preset):
         configure(preset, build_directory, settings)
         build_targets(preset, build_directory, targets, quietly)
     return build_directory
+
+
+def compile_for_a_gpu(preset: str) -> None:
+    """Where nothing of it can be run: every kernel, for one kind of GPU, and the library that links all chapters.
+
+    Which GPU: see common/cmake/cuda_architectures.cmake. What is left out is the host's code of programs and tests,
+    which another preset compiles as well, and the place of kernels that somebody hands in (common/harness/judge).
+    """
+    require_packages(preset)
+    directory(preset).mkdir(parents=True, exist_ok=True)
+    with alone(preset):
+        configure(preset, directory(preset), ["WORKBOOK_ONE_ARCHITECTURE:BOOL=ON"])
+        rules = output_of(["ninja", "-C", directory(preset), "-t", "targets", "all"], timeout=60) or ""
+        kernels = re.findall(r"^((?!common/harness/judge/)\S+\.cu\.o): CUDA_COMPILER__", rules, re.M)
+        build_targets(preset, directory(preset), [*kernels, "flash_attention_workbook"], quietly=False)
 
 
 @contextlib.contextmanager

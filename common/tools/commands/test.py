@@ -44,8 +44,10 @@ from tools.course import OF_THE_WORKBOOK, LearnersPath
 
 # Tests, by their names, of the host alone, of the engine alone, and of what a program does before it runs a kernel; all
 # others run kernels.
-NO_KERNELS = re.compile(r"(simt|reference|style|tools|course)\.|[^.]+\.(program\.)?(refuses|names|helps|describes)"
-                        r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book)|"
+NO_KERNELS = re.compile(r"(simt|reference|style|tools|course|teaching|user_files|(.+\.)?trace|mutants\.traced)\."
+                        r"|[^.]+\.(program\.)?(refuses|names|helps|describes|with_64_KB)"
+                        r"|.+Rungs\.Pass/(guards|again|orders)$"
+                        r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book|fastest)|"
                         r"python\.(without|package)")
 
 # Tests at a time on one GPU: each process holds a few hundred MiB of its memory for the CUDA context.
@@ -105,10 +107,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.all and not results[preset].failed and _test_names(preset, selected, waits, slow=True):
             results[f"{preset}, slow"] = _ctest(preset, selected, arguments.require_gpu, waits, slow=True)
     for preset in todo.compile_only:
-        say("All tests that can run here have run. nvcc is here, too, and compiles everything for a GPU: some minutes, "
-            "and nothing of it is run. (--preset cpu leaves it out.)")
+        say("All tests that can run here have run. nvcc is here, too, and compiles all kernels for a GPU: some "
+            "minutes, and nothing of it is run. (--preset cpu leaves it out.)")
         before = time.monotonic()
-        build.ensure_built(preset, one_architecture=not arguments.all_architectures)
+        if arguments.all_architectures:
+            build.ensure_built(preset)
+        else:
+            build.compile_for_a_gpu(preset)
         with_nvcc += time.monotonic() - before
 
     say(bold("Summary"))
@@ -126,8 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
     if slow:
         say(f"  {slow} slow tests were NOT run: --all runs them")
     if todo.no_gpu:
-        names = _test_names((todo.compile_only or todo.presets)[0], selected, waits, slow=False)
-        say(f"  {len(for_a_gpu(names))} tests for a GPU were NOT run: {todo.no_gpu}")
+        names = _test_names(todo.presets[0], selected, waits, slow=False)
+        say(f"  {len(for_a_gpu(names))} of these tests, and compute-sanitizer's, were NOT run on a GPU: {todo.no_gpu}")
     if waits.open and not selected:
         say("  the tests of the workbook itself were NOT run: they need its solutions, and exercises are open")
     failed = [result for result in results.values() if result.failed]

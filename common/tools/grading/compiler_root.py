@@ -107,8 +107,9 @@ class CompilerRoot:
 
 
 def _toolkit_of(compiler: str) -> "Path | None":
-    """Where nvcc's toolkit is, which it says itself: the nvcc that a shell finds may be a script that starts another."""
-    here = re.search(r"^#\$ _HERE_=(.+)$", _told([compiler, "--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"]), re.M)
+    """Where nvcc's toolkit is, as nvcc says itself: what a shell finds may be a script that starts another."""
+    told = _told([compiler, "--dryrun", "-x", "cu", "/dev/null", "-o", "/dev/null"])
+    here = re.search(r"^#\$ _HERE_=(.+)$", told, re.M)
     return Path(here.group(1)).resolve().parent if here else None
 
 
