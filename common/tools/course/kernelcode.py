@@ -348,7 +348,7 @@ def _declared(words: list[str], at: int, types: set[str]) -> bool:
 def _template_of(words: list[str], closing: int) -> str:
     """The name before the < that belongs to this >."""
     depth = 0
-    for at in range(closing, -1, -1):
+    for at in range(closing, max(-1, closing - _MOST_WORDS), -1):
         depth += (words[at] == ">") - (words[at] == "<")
         if words[at] in ";{}":
             return ""
