@@ -1,8 +1,11 @@
 #include "attention/problem.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <string>
+
+#include "attention/rung.h"
 
 namespace attention {
 
@@ -30,12 +33,21 @@ std::string label(const Problem& p) {
     text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
   text << "_D" << p.head_dim << "_" << name(p.dtype) << (p.mask == Mask::causal ? "_causal" : "_full");
   if (p.rope) text << "_rope";
+  if (extras(p) & window) text << "_window" << p.window_left << "_" << p.window_right;
+  if (extras(p) & softcap) text << "_softcap" << p.softcap;
+  if (p.alibi) text << "_alibi";
+  if (p.sink) text << "_sink";
+  if (p.views) text << "_views";
   return text.str();
 }
 
 double flops(const Problem& p, bool backward) {
-  const double full = 4.0 * p.batch * p.heads * double(p.seq_q) * p.seq_k * p.head_dim;
-  return full * (p.mask == Mask::causal ? 0.5 : 1) * (backward ? 2.5 : 1);
+  double pairs = double(p.seq_q) * p.seq_k * (p.mask == Mask::causal ? 0.5 : 1);
+  if (extras(p) & window) {
+    pairs = 0;
+    for (int i = 0; i < p.seq_q; i++) pairs += std::max(0, p.keys_of(i).end - p.keys_of(i).first);
+  }
+  return 4.0 * p.batch * p.heads * pairs * p.head_dim * (backward ? 2.5 : 1);
 }
 
 std::string invalid(const Problem& p) {
@@ -56,7 +68,46 @@ std::string invalid(const Problem& p) {
     line << "scale is " << p.scale << ": it must lie between -2.35e+38 and 2.35e+38, for scale * log2(e) to be finite";
     return line.str();
   }
+  for (const int side : {p.window_left, p.window_right})
+    if (constexpr int most = 1 << 30; side < -1 || side > most)
+      return "window is " + std::to_string(p.window_left) + "," + std::to_string(p.window_right) +
+             ": each side must be -1 (all keys) or a number of keys from 0 to " + std::to_string(most);
+  if (!(p.softcap >= 0) || !std::isfinite(p.softcap * log2_e)) {
+    std::ostringstream line;
+    line << "softcap is " << p.softcap << ": it must be 0 (none) or a positive number below 2.35e+38";
+    return line.str();
+  }
   return "";
+}
+
+unsigned extras(const Problem& p) {
+  return (p.views ? views : 0) | (p.window_left >= 0 || p.window_right >= 0 ? window : 0) |
+         (p.softcap != 0 ? softcap : 0) | (p.alibi ? alibi : 0) | (p.sink ? sink : 0);
+}
+
+std::string extras_unsupported(const Problem& p, unsigned taken) {
+  constexpr struct {
+    Extras bit;
+    const char* name;
+  } all[] = {
+      {views, "strides of its own"}, {window, "a window"}, {softcap, "a softcap"}, {alibi, "ALiBi"}, {sink, "a sink"}};
+  std::string asked, supported;
+  for (const auto& extra : all) {
+    if (extras(p) & ~taken & extra.bit) asked += (asked.empty() ? "" : " and ") + std::string(extra.name);
+    if (taken & extra.bit) supported += (supported.empty() ? "" : ", ") + std::string(extra.name);
+  }
+  if (asked.empty()) return "";
+  return "the problem has " + asked + ": supported is attention with " +
+         (supported.empty() ? "none of these" : supported);
+}
+
+std::string unsupported(const Forward& pass, const Problem& p) {
+  const std::string why = extras_unsupported(p, pass.takes);
+  return why.empty() ? pass.unsupported(p) : why;
+}
+std::string unsupported(const Backward& pass, const Problem& p) {
+  const std::string why = extras_unsupported(p, pass.takes);
+  return why.empty() ? pass.unsupported(p) : why;
 }
 
 std::string head_dim_unsupported(const Problem& p, int step, int largest) {

@@ -12,6 +12,14 @@
 // before that, and a backward gives the gradients of the unrotated ones: pair i of a row, elements i and i + D/2, is
 // turned by position * 10000^(-2i/D).
 //
+// What models add to that, in any combination, is what a chapter can do that says so (Pass::takes in rung.h):
+//
+//   views      tensors have strides of their own, with a contiguous last axis: Strides in rung.h
+//   window     query i sees keys i + seq_k - seq_q - left <= j <= i + seq_k - seq_q + right (Beltagy et al. 2020)
+//   softcap    S = softcap tanh(scale Q K^T / softcap) (Gemma 2, 2024)
+//   alibi      S_ij -= slope |i + seq_k - seq_q - j|, a slope for every head (Press et al. 2022)
+//   sink       a number s for every head: exp(s) is one more term of each row's sum, and of LSE (gpt-oss, 2025)
+//
 // NaN and infinities in the inputs reach every result that depends on them, and spread no further, with one exception:
 // a key that a query does not see weighs P = dS = 0 for that query, and 0 * NaN is NaN where a product takes in the
 // key all the same.
@@ -41,9 +49,33 @@ struct Problem {
   float scale = 0.125f;  // 1 / sqrt(head_dim) unless the caller wants another: see default_scale()
   bool rope = false;
 
-  // Number of keys that query i sees: always the first ones. Causal is aligned bottom-right, as in
-  // FlashAttention 2.1 and later: the last query sees every key, so query i sees j <= i + seq_k - seq_q.
-  // With seq_q > seq_k the first queries see none: O = 0 and LSE = -inf there.
+  bool views = false;
+  int window_left = -1, window_right = -1;  // keys before and after the query's own that it sees; -1: all of them
+  float softcap = 0;                        // 0: none
+  bool alibi = false;
+  bool sink = false;
+
+  // The keys that query i sees, also through a window: first <= j < end, none if end <= first. Neither end is lower
+  // for a later query.
+  struct Span {
+    int first, end;
+  };
+  __host__ __device__ Span keys_of(int i) const {
+    const int own = i + seq_k - seq_q, right = mask == Mask::causal ? 0 : window_right;
+    const int end = right < 0 || own + right >= seq_k ? seq_k : own + right + 1;
+    return {window_left < 0 || own < window_left ? 0 : own - window_left, end < 0 ? 0 : end};
+  }
+
+  // The other way round: the queries that see key j.
+  __host__ __device__ Span queries_of(int j) const {
+    const int own = j + seq_q - seq_k, right = mask == Mask::causal ? 0 : window_right;
+    const int end = window_left < 0 || own + window_left >= seq_q ? seq_q : own + window_left + 1;
+    return {right < 0 || own < right ? 0 : own - right, end < 0 ? 0 : end};
+  }
+
+  // Number of keys that query i sees where there is no window: always the first ones. Causal is aligned bottom-right,
+  // as in FlashAttention 2.1 and later: the last query sees every key, so query i sees j <= i + seq_k - seq_q. With
+  // seq_q > seq_k the first queries see none: O = 0 and LSE = -inf there.
   __host__ __device__ int visible_keys(int i) const {
     if (mask == Mask::none) return seq_k;
     const int last = i + seq_k - seq_q;
@@ -71,6 +103,8 @@ struct Problem {
   size_t q_size() const { return size_t(batch) * heads * seq_q * head_dim; }      // Q, O, dO, dQ
   size_t kv_size() const { return size_t(batch) * kv_heads * seq_k * head_dim; }  // K, V, dK, dV
   size_t lse_size() const { return size_t(batch) * heads * seq_q; }
+  size_t alibi_size() const { return alibi ? size_t(batch) * heads : 0; }
+  size_t sink_size() const { return sink ? heads : 0; }
   size_t rope_size() const { return rope ? size_t(rope_rows()) * (head_dim / 2) : 0; }  // of one table
 };
 
@@ -94,6 +128,13 @@ double flops(const Problem& problem, bool backward);
 // An error in the problem itself, for every solver: one line that names the value and what is allowed; empty if there
 // is none.
 std::string invalid(const Problem& problem);
+
+// What a problem can have beside the plain one, as bits. A softcap and ALiBi are both score functions.
+enum Extras : unsigned { no_extras = 0, views = 1, window = 2, softcap = 4, alibi = 8, sink = 16 };
+unsigned extras(const Problem& problem);
+
+// One line if the problem has extras that are not among `taken`; else empty.
+std::string extras_unsupported(const Problem& problem, unsigned taken);
 
 // One line if head_dim is not a multiple of `step` in [step, largest]; else empty. For Pass::unsupported.
 std::string head_dim_unsupported(const Problem& problem, int step, int largest);

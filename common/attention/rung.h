@@ -2,6 +2,7 @@
 // its callers have to know. Every kernel's file includes this header: nothing in it takes a compiler long.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>  // declares std::string
 
 #include "attention/problem.h"
@@ -18,6 +19,15 @@ struct RopeTables {
   const float* sin = nullptr;  // [rope_rows(), D/2]
 };
 
+// Elements from one part of a tensor [B, H, N, D] to the next, for problems with views. Rows are contiguous, each
+// starts at a multiple of 16 bytes, and no two elements of a result share a place.
+struct Strides {
+  int64_t batch, head, row;
+};
+inline Strides contiguous(int heads, int rows, int head_dim) {
+  return {int64_t(heads) * rows * head_dim, int64_t(rows) * head_dim, head_dim};
+}
+
 struct ForwardArgs {
   const void* q;    // [B, H, Nq, D]
   const void* k;    // [B, Hkv, Nk, D]
@@ -26,6 +36,10 @@ struct ForwardArgs {
   float* lse;       // [B, H, Nq], written by forwards with writes_lse, untouched by the others
   void* workspace;  // workspace_bytes(problem) bytes, contents undefined before and after
   RopeTables rope;
+  // For problems that have them:
+  Strides q_strides, k_strides, v_strides, o_strides;
+  const float* alibi = nullptr;  // [B, H], slopes
+  const float* sink = nullptr;   // [H], natural logarithms
 };
 
 struct BackwardArgs {
@@ -40,6 +54,11 @@ struct BackwardArgs {
   void* dv;          // [B, Hkv, Nk, D]
   void* workspace;   // workspace_bytes(problem) bytes, contents undefined before and after
   RopeTables rope;
+  // For problems that have them:
+  Strides q_strides, k_strides, v_strides, o_strides, d_o_strides, dq_strides, dk_strides, dv_strides;
+  const float* alibi = nullptr;  // [B, H]
+  const float* sink = nullptr;   // [H]
+  float* d_sink = nullptr;       // [H]
 };
 
 // One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not
@@ -52,8 +71,9 @@ struct Pass {
   std::string (*unsupported)(const Problem&) = nullptr;
   size_t (*workspace_bytes)(const Problem&) = nullptr;
   void (*run)(const Problem&, const Args&, cudaStream_t) = nullptr;
-  bool writes_lse = false;    // forward only
-  bool deterministic = true;  // the same bits from the same inputs, whatever the order of threads
+  bool writes_lse = false;     // forward only
+  bool deterministic = true;   // the same bits from the same inputs, whatever the order of threads
+  unsigned takes = no_extras;  // of attention::Extras
   // Of a pass without kernels of its own: the pass whose kernels it takes for a problem that it supports.
   const Pass& (*chooses)(const Problem&) = nullptr;
 
@@ -62,6 +82,10 @@ struct Pass {
 
 using Forward = Pass<ForwardArgs>;
 using Backward = Pass<BackwardArgs>;
+
+// Why the pass cannot take the problem: extras that it does not know, or else Pass::unsupported. Empty if it can.
+std::string unsupported(const Forward& pass, const Problem& problem);
+std::string unsupported(const Backward& pass, const Problem& problem);
 
 // Pass::workspace_bytes of a pass without a workspace.
 inline size_t no_workspace(const Problem&) { return 0; }

@@ -112,7 +112,7 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
     throw Failure{FAW_UNSUPPORTED, chapter->name + (rung ? std::string(", rung ") + rung->name + "," : "") +
                                        " has no " + name_of(direction)};
   const Pass<Args>& pass = rung->*direction;
-  if (const std::string why = pass.unsupported(problem); !why.empty())
+  if (const std::string why = attention::unsupported(pass, problem); !why.empty())
     throw Failure{FAW_UNSUPPORTED,
                   chapter->name + (rung_name ? std::string(", ") + name_of(direction) + " of rung " + rung_name : "") +
                       ": " + why};
@@ -210,7 +210,7 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
     if (!rung || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
     const Pass<Args>& pass = rung->*direction;
     if (!(*chapter)->general && !pass.chooses) continue;
-    if (const std::string why = pass.unsupported(problem); !why.empty()) {
+    if (const std::string why = attention::unsupported(pass, problem); !why.empty()) {
       if ((*chapter)->general) refused = (*chapter)->name + ": " + why;
     } else if ((*chapter)->general || runs(pass, direction, problem).chapter == *chapter) {
       return {*chapter, rung};

@@ -32,6 +32,17 @@ __device__ inline float log2_approx(float x) {
 #endif
 }
 
+// 1 / x. Relative error at most 2^-23. (PTX ISA, rcp.approx.)
+__device__ inline float reciprocal_approx(float x) {
+#ifdef WORKBOOK_SIMT
+  return 1 / x;
+#else
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
 // Reductions over the 32 lanes of a warp, or over its quads (lanes 4i..4i+3, the group of an mma fragment's row).
 // Every lane calls them and every lane gets the result, added up in the same order on every lane of a group: the
 // partners of a step hold the same two operands, and a + b = b + a.

@@ -18,18 +18,19 @@
 namespace swizzled_tile {
 
 // A thread block of `threads` starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int rows, int D, int threads, class T>
+template <int rows, int D, int threads, class T, class Stride = int>
 __device__ void copy_tile(T* tile,        // [rows][D]
                           const T* from,  // [rows_left, D] in global memory
-                          int rows_left) {
+                          int rows_left,
+                          Stride stride = D) {  // elements from one row to the next
   constexpr int rows_per_copy = threads / (D / 8);
   constexpr bool eights = rows_per_copy % 8 == 0;  // then a thread's chunks have the same place in every row
   const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
   if (eights) tile += position<rows>(row, chunk);
-  from += row * D + chunk * 8;
+  from += row * stride + chunk * 8;
 #pragma unroll
   for (int i = 0; i < rows; i += rows_per_copy)
-    cp_async_16_or_zero(tile + (eights ? i * page_row : position<rows>(row + i, chunk)), from + i * D,
+    cp_async_16_or_zero(tile + (eights ? i * page_row : position<rows>(row + i, chunk)), from + i * stride,
                         row + i < rows_left);
 }
 
@@ -164,10 +165,11 @@ __device__ void store_transpose(T* to,  // [columns][..] in a tile of `rows`
 
 // A warp's rows to global memory, by way of rows of a tile that no other warp uses, so that they leave in whole
 // rows.
-template <int rows, int D, class T, int blocks>
+template <int rows, int D, class T, int blocks, class Stride = int>
 __device__ void store_rows(T* out,   // [rows_left, D]
                            T* smem,  // [16 * blocks][D] in a tile of `rows`
-                           const float (&x)[blocks][D / 8][4], float scale, int rows_left) {
+                           const float (&x)[blocks][D / 8][4], float scale, int rows_left,
+                           Stride stride = D) {  // elements from one row to the next
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
   for (int i = 0; i < blocks; i++)
@@ -180,7 +182,7 @@ __device__ void store_rows(T* out,   // [rows_left, D]
   for (int i = lane; i < 16 * blocks * D / 8; i += 32) {
     const int row = i / (D / 8), chunk = i % (D / 8);
     // With the sum in parentheses nvcc sees that its address is a multiple of 16 bytes, and stores 16 at once.
-    if (row < rows_left) store_pack8(out + (row * D + chunk * 8), load_pack8(smem + position<rows>(row, chunk)));
+    if (row < rows_left) store_pack8(out + (row * stride + chunk * 8), load_pack8(smem + position<rows>(row, chunk)));
   }
 }
 

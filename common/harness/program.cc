@@ -91,11 +91,24 @@ std::string input_kinds() {
   return names;
 }
 
-// The same question about one direction.
+// The same question about one direction. Where no rung is named, those that lack an extra of the problem are left out.
 Options about(bool backward, Options options) {
   options.backward = backward;
   options.rungs = rungs_with(backward, options.rung);
+  const auto lacks_extra = [&](const Rung* rung) {
+    const unsigned taken = backward ? rung->backward.takes : rung->forward.takes;
+    return !extras_unsupported(options.problem, taken).empty();
+  };
+  if (options.rung.empty() && !std::all_of(options.rungs.begin(), options.rungs.end(), lacks_extra))
+    std::erase_if(options.rungs, lacks_extra);
   return options;
+}
+
+// The extras that any rung takes.
+unsigned extras_of_the_chapter() {
+  unsigned taken = 0;
+  for (const Rung& rung : the_chapter().rungs) taken |= rung.forward.takes | rung.backward.takes;
+  return taken;
 }
 
 // Throws CLI::ParseError.
@@ -135,6 +148,16 @@ Options parse(int argc, char** argv) {
                "compare the numbers that the kernels show, and print what is wrong first as JSON, do not time");
   app.add_option("--inputs", inputs, "what the random inputs are like: " + input_kinds())->capture_default_str();
   app.add_option("--scale", scale, "of the scores; 1/sqrt(D) unless given");
+  std::vector<int> window = {-1, -1};
+  if (extras_of_the_chapter() != attention::no_extras) {
+    app.add_option("--window", window, "keys before and after the query's own that it sees, as 1024,0; -1 is all")
+        ->delimiter(',')
+        ->expected(2);
+    app.add_option("--softcap", p.softcap, "scores become softcap * tanh(score / softcap); 0 is none");
+    app.add_flag("--alibi", p.alibi, "a slope for every head takes from each score what lies between key and query");
+    app.add_flag("--sink", p.sink, "a number for every head is one more term of each row's sum");
+    app.add_flag("--views", p.views, "tensors lie as [B, N, H, D], with gaps");
+  }
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);
@@ -143,6 +166,7 @@ Options parse(int argc, char** argv) {
     return options;
   }
 
+  p.window_left = window[0], p.window_right = window[1];
   if (!*kv_heads) p.kv_heads = p.heads;
   if (!*seq_k) p.seq_k = p.seq_q;
   if (dtype != "fp16" && dtype != "bf16") throw Refusal("dtype is " + dtype + ": supported are fp16 and bf16");
@@ -208,10 +232,10 @@ void describe(std::ostream& out, const Problem& problem) {
 
 // By the rung, or by the forward that a backward starts from.
 std::string unsupported(const Rung& rung, const Options& options) {
-  if (!options.backward) return rung.forward.unsupported(options.problem);
-  const std::string why = rung.backward.unsupported(options.problem);
+  if (!options.backward) return attention::unsupported(rung.forward, options.problem);
+  const std::string why = attention::unsupported(rung.backward, options.problem);
   const Rung* const start = the_chapter().starts_from;
-  return why.empty() && start ? start->forward.unsupported(options.problem) : why;
+  return why.empty() && start ? attention::unsupported(start->forward, options.problem) : why;
 }
 
 size_t workspace_bytes(const Rung& rung, const Options& options) {
@@ -555,7 +579,8 @@ HostTensors inputs_of(const Options& options) {
   Problem narrow = options.problem;
   const int from = narrow.head_dim = options.padded_from, to = options.problem.head_dim;
   const HostTensors t = make_inputs(narrow, options.inputs, options.seed);
-  return {with_zeros(t.q, from, to), with_zeros(t.k, from, to), with_zeros(t.v, from, to), with_zeros(t.d_o, from, to)};
+  return {with_zeros(t.q, from, to), with_zeros(t.k, from, to), with_zeros(t.v, from, to), with_zeros(t.d_o, from, to),
+          t.alibi, t.sink};
 }
 
 // One direction: checks what is asked for, then counts or times it. Returns the exit status.

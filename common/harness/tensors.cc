@@ -139,6 +139,10 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
   in_parallel(std::size(tensors), [&](size_t n) {
     for (float& x : *tensors[n]) x = rounded(x, p.dtype);
   });
+  // Slopes as in Press et al., "Train Short, Test Long" (2022), for 8 heads, and a little less in each batch.
+  for (size_t h = 0; h < p.alibi_size(); h++)
+    t.alibi.push_back(std::exp2(-float(1 + h % p.heads % 8)) * (1 - 0.125f * float(h / p.heads % 4)));
+  for (size_t h = 0; h < p.sink_size(); h++) t.sink.push_back(float(h % 5) * 1.5f - 2);  // from -2 to 4
   return t;
 }
 
@@ -180,17 +184,73 @@ std::vector<float> from_storage(const std::vector<uint16_t>& bits, DType dtype) 
   return dtype == DType::fp16 ? from_storage_as<__half>(bits) : from_storage_as<__nv_bfloat16>(bits);
 }
 
+attention::Strides strides(const Problem& p, int heads, int rows) {
+  if (!p.views) return attention::contiguous(heads, rows, p.head_dim);
+  constexpr int gap = 8;  // elements: 16 bytes
+  const int64_t head = p.head_dim + gap, row = heads * head + gap;
+  return {rows * row + 2 * gap, head, row};
+}
+
 GuardedBuffer::GuardedBuffer(size_t bytes, size_t guard, Fill fill)
-    : bytes_(bytes), guard_(guard), buffer_(bytes == 0 ? 0 : bytes + 2 * guard) {
+    : bytes_(bytes), guard_(guard), row_bytes_(bytes), extent_(bytes), buffer_(bytes == 0 ? 0 : bytes + 2 * guard) {
   if (fill == Fill::poison) buffer_.fill(poison);
 }
 
+namespace {
+
+// From the first element of a tensor to behind its last one.
+size_t extent(const Problem& p, int heads, int rows) {
+  const attention::Strides of = strides(p, heads, rows);
+  const int64_t last = (p.batch - 1) * of.batch + (heads - 1) * of.head + (rows - 1) * of.row;
+  return heads == 0 ? 0 : size_t(last + p.head_dim) * sizeof(uint16_t);
+}
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(const Problem& p, int heads, int rows, size_t guard)
+    : bytes_(size_t(p.batch) * heads * rows * p.head_dim * sizeof(uint16_t)),
+      guard_(guard),
+      row_bytes_(p.views ? p.head_dim * sizeof(uint16_t) : bytes_),
+      extent_(extent(p, heads, rows)),
+      buffer_(extent_ == 0 ? 0 : extent_ + 2 * guard) {
+  buffer_.fill(poison);
+  if (!p.views) return;
+  const attention::Strides of = strides(p, heads, rows);
+  for (int b = 0; b < p.batch; b++)
+    for (int h = 0; h < heads; h++)
+      for (int i = 0; i < rows; i++)
+        row_begin_.push_back(size_t(b * of.batch + h * of.head + i * of.row) * sizeof(uint16_t));
+}
+
+void GuardedBuffer::upload(const void* from) {
+  if (bytes_ == 0) return;
+  if (row_begin_.empty()) return check(cudaMemcpy(data(), from, bytes_, cudaMemcpyHostToDevice));
+  std::vector<char> all(extent_, char(poison));
+  for (size_t row = 0; row < row_begin_.size(); row++)
+    std::copy_n(static_cast<const char*>(from) + row * row_bytes_, row_bytes_, all.begin() + long(row_begin_[row]));
+  check(cudaMemcpy(data(), all.data(), extent_, cudaMemcpyHostToDevice));
+}
+
+void GuardedBuffer::download(void* to) const {
+  if (row_begin_.empty()) return check(cudaMemcpy(to, data(), bytes_, cudaMemcpyDeviceToHost));
+  std::vector<char> all(extent_);
+  check(cudaMemcpy(all.data(), data(), extent_, cudaMemcpyDeviceToHost));
+  for (size_t row = 0; row < row_begin_.size(); row++)
+    std::copy_n(all.begin() + long(row_begin_[row]), row_bytes_, static_cast<char*>(to) + row * row_bytes_);
+}
+
 bool GuardedBuffer::guards_intact() const {
+  if (!row_begin_.empty()) {
+    std::vector<char> all(extent_);
+    check(cudaMemcpy(all.data(), data(), extent_, cudaMemcpyDeviceToHost));
+    for (const size_t begin : row_begin_) std::fill_n(all.begin() + long(begin), row_bytes_, char(poison));
+    if (std::any_of(all.begin(), all.end(), [](char byte) { return byte != char(poison); })) return false;
+  }
   if (bytes_ == 0 || guard_ == 0) return true;
   const char* begin = static_cast<const char*>(buffer_.data());
   const std::vector<unsigned char> expected(guard_, poison);
   std::vector<unsigned char> got(guard_);
-  for (const char* guard : {begin, begin + guard_ + bytes_}) {
+  for (const char* guard : {begin, begin + guard_ + extent_}) {
     check(cudaMemcpy(got.data(), guard, guard_, cudaMemcpyDeviceToHost));
     if (got != expected) return false;
   }
@@ -199,23 +259,30 @@ bool GuardedBuffer::guards_intact() const {
 
 DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward,
                              size_t guard)
-    : q(p.q_size() * 2, guard),
-      k(p.kv_size() * 2, guard),
-      v(p.kv_size() * 2, guard),
-      o(p.q_size() * 2, guard),
+    : q(p, p.heads, p.seq_q, guard),
+      k(p, p.kv_heads, p.seq_k, guard),
+      v(p, p.kv_heads, p.seq_k, guard),
+      o(p, p.heads, p.seq_q, guard),
       lse(p.lse_size() * sizeof(float), guard),
       workspace(workspace_bytes, guard, guard == 0 ? GuardedBuffer::Fill::nothing : GuardedBuffer::Fill::poison),
       rope_cos(p.rope_size() * sizeof(float), guard),
       rope_sin(p.rope_size() * sizeof(float), guard),
-      d_o(backward ? p.q_size() * 2 : 0, guard),
-      dq(backward ? p.q_size() * 2 : 0, guard),
-      dk(backward ? p.kv_size() * 2 : 0, guard),
-      dv(backward ? p.kv_size() * 2 : 0, guard) {
+      d_o(p, backward ? p.heads : 0, p.seq_q, guard),
+      dq(p, backward ? p.heads : 0, p.seq_q, guard),
+      dk(p, backward ? p.kv_heads : 0, p.seq_k, guard),
+      dv(p, backward ? p.kv_heads : 0, p.seq_k, guard),
+      alibi(p.alibi_size() * sizeof(float), guard),
+      sink(p.sink_size() * sizeof(float), guard),
+      d_sink(backward ? p.sink_size() * sizeof(float) : 0, guard),
+      of_queries_(strides(p, p.heads, p.seq_q)),
+      of_keys_(strides(p, p.kv_heads, p.seq_k)) {
   q.upload(to_storage(in.q, p.dtype).data());
   k.upload(to_storage(in.k, p.dtype).data());
   v.upload(to_storage(in.v, p.dtype).data());
   if (backward) d_o.upload(to_storage(in.d_o, p.dtype).data());
   if (p.rope) upload_rope(p);
+  alibi.upload(in.alibi.data());
+  sink.upload(in.sink.data());
 }
 
 void DeviceTensors::upload_rope(const Problem& p, int first) {
@@ -226,13 +293,44 @@ void DeviceTensors::upload_rope(const Problem& p, int first) {
 }
 
 attention::ForwardArgs DeviceTensors::forward_args() const {
-  return {q.data(), k.data(), v.data(), o.data(), static_cast<float*>(lse.data()), workspace.data(), rope_tables()};
+  return {q.data(),
+          k.data(),
+          v.data(),
+          o.data(),
+          static_cast<float*>(lse.data()),
+          workspace.data(),
+          rope_tables(),
+          of_queries_,
+          of_keys_,
+          of_keys_,
+          of_queries_,
+          static_cast<const float*>(alibi.data()),
+          static_cast<const float*>(sink.data())};
 }
 
 attention::BackwardArgs DeviceTensors::backward_args() const {
-  return {q.data(),     k.data(),  v.data(),  o.data(),  static_cast<const float*>(lse.data()),
-          d_o.data(),   dq.data(), dk.data(), dv.data(), workspace.data(),
-          rope_tables()};
+  return {q.data(),
+          k.data(),
+          v.data(),
+          o.data(),
+          static_cast<const float*>(lse.data()),
+          d_o.data(),
+          dq.data(),
+          dk.data(),
+          dv.data(),
+          workspace.data(),
+          rope_tables(),
+          of_queries_,
+          of_keys_,
+          of_keys_,
+          of_queries_,
+          of_queries_,
+          of_queries_,
+          of_keys_,
+          of_keys_,
+          static_cast<const float*>(alibi.data()),
+          static_cast<const float*>(sink.data()),
+          static_cast<float*>(d_sink.data())};
 }
 
 attention::RopeTables DeviceTensors::rope_tables() const {
@@ -243,17 +341,19 @@ std::string DeviceTensors::broken_guard() const {
   const struct {
     const char* name;
     const GuardedBuffer& buffer;
-  } buffers[] = {{"q", q},     {"k", k},   {"v", v},   {"o", o},   {"lse", lse},           {"workspace", workspace},
-                 {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}, {"rope_cos", rope_cos}, {"rope_sin", rope_sin}};
+  } buffers[] = {
+      {"q", q},         {"k", k},       {"v", v},          {"o", o},   {"lse", lse},           {"workspace", workspace},
+      {"d_o", d_o},     {"dq", dq},     {"dk", dk},        {"dv", dv}, {"rope_cos", rope_cos}, {"rope_sin", rope_sin},
+      {"alibi", alibi}, {"sink", sink}, {"d_sink", d_sink}};
   for (const auto& [name, buffer] : buffers)
     if (!buffer.guards_intact()) return std::string("memory next to ") + name + " was written to";
   return "";
 }
 
 size_t device_bytes(const Problem& p, size_t workspace_bytes, bool backward) {
-  const size_t forward = (2 * p.q_size() + 2 * p.kv_size()) * 2 + p.lse_size() * sizeof(float) +
-                         2 * p.rope_size() * sizeof(float) + workspace_bytes;
-  return backward ? forward + (2 * p.q_size() + 2 * p.kv_size()) * 2 : forward;
+  const size_t tensors = 2 * (extent(p, p.heads, p.seq_q) + extent(p, p.kv_heads, p.seq_k));  // Q, O, K and V
+  const size_t numbers = p.lse_size() + 2 * p.rope_size() + p.alibi_size() + (backward ? 2 : 1) * p.sink_size();
+  return (backward ? 2 : 1) * tensors + numbers * sizeof(float) + workspace_bytes;
 }
 
 }  // namespace harness

@@ -32,11 +32,17 @@ constexpr InputKind all_input_kinds[] = {InputKind::spread,     InputKind::growi
 
 // Values that the storage type holds exactly, widened to float. Layouts as in attention/problem.h.
 struct HostTensors {
-  std::vector<float> q;    // [B, H, Nq, D]
-  std::vector<float> k;    // [B, Hkv, Nk, D]
-  std::vector<float> v;    // [B, Hkv, Nk, D]
-  std::vector<float> d_o;  // [B, H, Nq, D]
+  std::vector<float> q;      // [B, H, Nq, D]
+  std::vector<float> k;      // [B, Hkv, Nk, D]
+  std::vector<float> v;      // [B, Hkv, Nk, D]
+  std::vector<float> d_o;    // [B, H, Nq, D]
+  std::vector<float> alibi;  // [B, H], if the problem has ALiBi: slopes from 1/2 down, as its paper has them
+  std::vector<float> sink;   // [H], if it has sinks
 };
+
+// Where the rows of a tensor [B, H, N, D] lie: one behind the other or, for problems with views, by positions first, as
+// a model's projections leave them, with gaps between rows and batches.
+attention::Strides strides(const attention::Problem& problem, int heads, int rows);
 
 // The same numbers for the same seed on every machine.
 HostTensors make_inputs(const attention::Problem& problem, InputKind kind, uint64_t seed);
@@ -72,18 +78,21 @@ class GuardedBuffer {
   // nothing: as allocated, so that initcheck sees what is read before it is written
   enum class Fill { poison, nothing };
   GuardedBuffer(size_t bytes, size_t guard, Fill fill = Fill::poison);
+  // A tensor [B, heads, rows, D] of 16-bit numbers, as strides() has it; the gaps between its rows are guards, too.
+  GuardedBuffer(const attention::Problem& problem, int heads, int rows, size_t guard);
 
   void* data() const { return bytes_ == 0 ? nullptr : static_cast<char*>(buffer_.data()) + guard_; }
-  size_t bytes() const { return bytes_; }
-  void upload(const void* from) {
-    if (bytes_ > 0) check(cudaMemcpy(data(), from, bytes_, cudaMemcpyHostToDevice));
-  }
-  void download(void* to) const { check(cudaMemcpy(to, data(), bytes_, cudaMemcpyDeviceToHost)); }
+  size_t bytes() const { return bytes_; }  // of what is uploaded and downloaded: without gaps
+  void upload(const void* from);
+  void download(void* to) const;
   bool guards_intact() const;  // nobody has written outside
 
  private:
   size_t bytes_;
   size_t guard_;
+  size_t row_bytes_;               // of one contiguous piece
+  std::vector<size_t> row_begin_;  // where each begins, from data() on; empty: there is one piece
+  size_t extent_;                  // bytes from the first to the last, gaps included
   DeviceBuffer buffer_;
 };
 
@@ -106,6 +115,11 @@ struct DeviceTensors {
   GuardedBuffer q, k, v, o, lse, workspace;
   GuardedBuffer rope_cos, rope_sin;  // empty unless the problem has RoPE
   GuardedBuffer d_o, dq, dk, dv;     // empty unless backward
+  GuardedBuffer alibi, sink;         // empty unless the problem has them
+  GuardedBuffer d_sink;              // likewise, and unless backward
+
+ private:
+  attention::Strides of_queries_, of_keys_;
 };
 
 // Bytes of device memory that DeviceTensors takes, guards aside.

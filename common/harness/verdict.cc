@@ -157,7 +157,7 @@ Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward,
 
 void Reference::write(std::ostream& to) const {
   for (const std::vector<float>* values : {&given_.o, &given_.lse}) write_values(to, *values);
-  for (const std::vector<double>* values : {&lse_, &lse_baseline_}) write_values(to, *values);
+  for (const std::vector<double>* values : {&lse_, &lse_baseline_, &d_sink_, &d_sink_size_}) write_values(to, *values);
   for (const Expected* one : {&o_, &dq_, &dk_, &dv_}) {
     write_values(to, std::vector<size_t>{one->rows.size()});
     for (const std::vector<int>& rows : one->rows) write_values(to, rows);
@@ -171,7 +171,9 @@ Reference Reference::read(std::istream& from, const Problem& problem) {
   Reference reference;
   reference.problem_ = problem;
   for (std::vector<float>* values : {&reference.given_.o, &reference.given_.lse}) read_values(from, *values);
-  for (std::vector<double>* values : {&reference.lse_, &reference.lse_baseline_}) read_values(from, *values);
+  for (std::vector<double>* values :
+       {&reference.lse_, &reference.lse_baseline_, &reference.d_sink_, &reference.d_sink_size_})
+    read_values(from, *values);
   for (Expected* one : {&reference.o_, &reference.dq_, &reference.dk_, &reference.dv_}) {
     std::vector<size_t> heads;
     read_values(from, heads);
@@ -202,8 +204,7 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
   lse_baseline_.resize(lse_.size());
   in_parallel(size_t(heads), [&](size_t index) {
     const int h = int(index);
-    std::vector<int> visible;
-    for (const int i : o_.rows[h]) visible.push_back(p.visible_keys(i));
+    const reference::Scores scores = reference::scores_of(p, h, in.alibi, in.sink, &o_.rows[h]);
     auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), o_.rows[h]);
     auto k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
     const auto v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);
@@ -211,15 +212,15 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
       q = reference::rotate(q, query_positions(p, o_.rows[h]), rope);
       k = reference::rotate(k, reference::key_positions(p), rope);
     }
-    const reference::Forward exact = reference::forward(q, k, v, p.scale, visible);
+    const reference::Forward exact = reference::forward(q, k, v, p.scale, scores);
     if (p.rope) {  // the plain mathematics stores what it rotated
       q = q.unaryExpr(round).eval();
       k = k.unaryExpr(round).eval();
     }
-    const reference::Vector lse = p.rope ? reference::forward(q, k, v, p.scale, visible).lse : exact.lse;
-    const reference::Forward plain = reference::forward(q, k, v, p.scale, visible, reference::plain(p.dtype));
+    const reference::Vector lse = p.rope ? reference::forward(q, k, v, p.scale, scores).lse : exact.lse;
+    const reference::Forward plain = reference::forward(q, k, v, p.scale, scores, reference::plain(p.dtype));
     const reference::Forward tensor_cores =
-        reference::forward(q, k, v, p.scale, visible, reference::tensor_cores(p.dtype));
+        reference::forward(q, k, v, p.scale, scores, reference::tensor_cores(p.dtype));
     const auto keep = [&](const reference::Matrix& o, std::vector<double>& to) {
       std::copy_n(o.data(), o.size(), to.data() + size_t(h) * rows * p.head_dim);
     };
@@ -257,6 +258,15 @@ void Reference::expect_gradients(const HostTensors& in) {
               {&Expected::baseline, reference::plain(p.dtype), round, round, round},
               {&Expected::tensor_cores, {.operands = round}, round, exact, round}};
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, D);
+  d_sink_.resize(p.sink_size());
+  d_sink_size_.resize(p.sink_size());
+  for (int h = 0; h < heads && p.sink; h++) {
+    const reference::Vector of_rows =
+        reference::sink_gradient(reference::head(given_.o, h, p.seq_q, D), reference::head(given_.lse, h, p.seq_q, 1),
+                                 reference::head(in.d_o, h, p.seq_q, D), in.sink[h % p.heads]);
+    d_sink_[h % p.heads] += of_rows.sum();
+    d_sink_size_[h % p.heads] += of_rows.cwiseAbs().sum();
+  }
   in_parallel(size_t(kv_heads), [&](size_t index) {
     const int kv_head = int(index);
     const std::vector<int>& keys = dk_.rows[kv_head];
@@ -282,21 +292,19 @@ void Reference::expect_gradients(const HostTensors& in) {
         const std::vector<int>& queries = dq_.rows[h];
         const auto q_given = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, D);
         const auto o = reference::head(given_.o, h, p.seq_q, D), lse = reference::head(given_.lse, h, p.seq_q, 1);
-        std::vector<int> visible_of_queries, visible_of_keys;  // to some queries all keys, to all queries some keys
-        for (const int i : queries) visible_of_queries.push_back(p.visible_keys(i));
-        for (int i = 0; i < p.seq_q; i++)
-          visible_of_keys.push_back(int(std::lower_bound(keys.begin(), keys.end(), p.visible_keys(i)) - keys.begin()));
+        const auto scores_of_queries = reference::scores_of(p, h, in.alibi, in.sink, &queries);
+        const auto scores_of_keys = reference::scores_of(p, h, in.alibi, in.sink, nullptr, &keys);
 
         const auto q = rotated(q_given, reference::query_positions(p));
         const auto some_q = rows_of(q, queries), some_o = rows_of(o, queries);
         const auto of_queries =
-            reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, visible_of_queries, way.rounding);
+            reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, scores_of_queries, way.rounding);
         part(dq_, h, n_queries) =
             rotated_back(reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, way.rounding).dq,
                          query_positions(p, queries))
                 .unaryExpr(way.stored);
 
-        const auto of_keys = reference::recomputed(q, some_k, o, lse, p.scale, visible_of_keys, way.rounding);
+        const auto of_keys = reference::recomputed(q, some_k, o, lse, p.scale, scores_of_keys, way.rounding);
         const reference::Gradients g = reference::backward(q, some_k, some_v, of_keys, d_o, p.scale, way.rounding);
         dk = (dk + rotated_back(g.dk, keys)).unaryExpr(way.added).eval();  // query heads that share a kv head add up
         dv = (dv + g.dv).unaryExpr(way.added).eval();
@@ -385,7 +393,7 @@ Verdict Reference::check_forward(const std::vector<float>& o, const std::vector<
 }
 
 Verdict Reference::check_backward(const std::vector<float>& dq, const std::vector<float>& dk,
-                                  const std::vector<float>& dv) const {
+                                  const std::vector<float>& dv, const std::vector<float>& d_sink) const {
   const Problem& p = problem_;
   Verdict verdict;
   verdict.rows_checked = int(dq_.expected.size()) / p.head_dim;
@@ -393,6 +401,21 @@ Verdict Reference::check_backward(const std::vector<float>& dq, const std::vecto
   verdict.comparisons.push_back(compare("dq", dq, dq_, 3));
   verdict.comparisons.push_back(compare("dk", dk, dk_, 3));
   verdict.comparisons.push_back(compare("dv", dv, dv_, 3));
+  if (!d_sink.empty()) {
+    Comparison c;
+    c.tensor = "d_sink";
+    Worst worst;
+    for (size_t h = 0; h < d_sink_.size(); h++) {
+      const double tolerance = 1e-5 * d_sink_size_[h] + 1e-6;  // of a sum in fp32 that may nearly cancel
+      worst.add(d_sink[h], d_sink_[h]);
+      c.tolerance = std::max(c.tolerance, tolerance);
+      if (!(std::abs(d_sink[h] - d_sink_[h]) <= tolerance) && c.first_wrong.empty())
+        c.first_wrong = "d_sink[h=" + std::to_string(h) + "] is " + std::to_string(d_sink[h]) + ", expected " +
+                        std::to_string(d_sink_[h]);
+    }
+    c.error = worst.error;
+    verdict.comparisons.push_back(c);
+  }
   return verdict;
 }
 
@@ -433,7 +456,7 @@ Verdict check_forward(const DeviceTensors& device, const Problem& p, const Refer
 
 Verdict check_backward(const DeviceTensors& device, const Problem& p, const Reference& reference) {
   Verdict verdict = reference.check_backward(download(device.dq, p.dtype), download(device.dk, p.dtype),
-                                             download(device.dv, p.dtype));
+                                             download(device.dv, p.dtype), download_fp32(device.d_sink));
   verdict.problem = device.broken_guard();
   return verdict;
 }

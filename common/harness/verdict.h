@@ -82,9 +82,9 @@ class Reference {
   // o [B, H, Nq, D] widened, and lse [B, H, Nq], empty if the rung does not write it.
   Verdict check_forward(const std::vector<float>& o, const std::vector<float>& lse) const;
 
-  // Gradients widened. Only for references made with backward = true.
-  Verdict check_backward(const std::vector<float>& dq, const std::vector<float>& dk,
-                         const std::vector<float>& dv) const;
+  // Gradients widened; d_sink [H] if the problem has sinks. Only for references made with backward = true.
+  Verdict check_backward(const std::vector<float>& dq, const std::vector<float>& dk, const std::vector<float>& dv,
+                         const std::vector<float>& d_sink = {}) const;
 
   // All of it, for a later process: read() gives back what write() wrote, or throws if that is not what is there.
   void write(std::ostream& to) const;
@@ -116,6 +116,8 @@ class Reference {
   Expected o_, dq_, dk_, dv_;
   std::vector<double> lse_;           // [B, H, rows compared of o]
   std::vector<double> lse_baseline_;  // likewise
+  std::vector<double> d_sink_;        // [H]
+  std::vector<double> d_sink_size_;   // [H], of what is added up to it, without signs
 };
 
 // Gives a backward the O and LSE that its reference starts from.

@@ -1,5 +1,6 @@
 #include "reference/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -30,23 +31,42 @@ Round rounding(attention::DType type) {
 Rounding plain(attention::DType type) { return {rounding(type), rounding(type), rounding(type)}; }
 Rounding tensor_cores(attention::DType type) { return {exact, rounding(type), rounding(type)}; }
 
-// S = scale Q K^T      P = softmax(S) = exp(S - LSE)      O = P V
-Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const std::vector<int>& visible,
-                const Rounding& rounding) {
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  Forward f;
+namespace {
 
-  f.s = rounded(scale * q * k.transpose(), rounding.sums);
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+// S = softcap tanh(scale Q K^T / softcap) + bias
+void make_scores(Forward& f, const Matrix& q, const Matrix& k, double scale, const Scores& scores, Round round) {
+  f.s = rounded(scale * q * k.transpose(), round);
+  if (scores.softcap > 0) {
+    const Matrix tanh = (f.s / scores.softcap).array().tanh();
+    f.s = rounded(scores.softcap * tanh, round);
+    f.slope = 1 - tanh.array().square();
+  }
+  if (scores.bias.size() > 0) f.s = rounded(f.s + scores.bias, round);
+  for (Eigen::Index i = 0; i < q.rows(); i++) {
+    f.s.row(i).head(std::min(scores.first[i], scores.end[i])).setConstant(-inf);
+    f.s.row(i).tail(k.rows() - scores.end[i]).setConstant(-inf);
+  }
+}
+
+}  // namespace
+
+// S = scale Q K^T      P = softmax(S) = exp(S - LSE)      O = P V
+Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const Scores& scores,
+                const Rounding& rounding) {
+  Forward f;
+  make_scores(f, q, k, scale, scores, rounding.sums);
 
   f.p = Matrix::Zero(q.rows(), k.rows());
-  f.lse = Vector::Constant(q.rows(), -inf);
+  f.lse = Vector::Constant(q.rows(), scores.sink);
   for (Eigen::Index i = 0; i < q.rows(); i++) {
-    f.s.row(i).tail(k.rows() - visible[i]).setConstant(-inf);
-    if (visible[i] == 0) continue;
-    const auto s = f.s.row(i).head(visible[i]).array();
-    const double m = s.maxCoeff();  // exp(s - m) <= 1: no overflow, however large the logits
-    f.lse(i) = m + std::log((s - m).exp().sum());
-    f.p.row(i).head(visible[i]) = (s - f.lse(i)).exp();
+    const int first = scores.first[i], visible = scores.end[i] - first;
+    if (visible <= 0) continue;
+    const auto s = f.s.row(i).segment(first, visible).array();
+    const double m = std::max(s.maxCoeff(), scores.sink);  // exp(s - m) <= 1: no overflow, however large the logits
+    f.lse(i) = m + std::log((s - m).exp().sum() + std::exp(scores.sink - m));
+    f.p.row(i).segment(first, visible) = (s - f.lse(i)).exp();
   }
   f.p = rounded(f.p, rounding.sums);
 
@@ -57,11 +77,12 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
 // P = exp(S - LSE). S is not rounded: with an LSE that was not either, the rows of P would no longer add up to 1, and
 // the baseline would have an error that no plain computation makes.
 Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vector& lse, double scale,
-                   const std::vector<int>& visible, const Rounding& rounding) {
-  Forward f = {.s = scale * q * k.transpose(), .p = Matrix::Zero(q.rows(), k.rows()), .o = o, .lse = lse};
+                   const Scores& scores, const Rounding& rounding) {
+  Forward f = {.s = {}, .slope = {}, .p = Matrix::Zero(q.rows(), k.rows()), .o = o, .lse = lse};
+  make_scores(f, q, k, scale, scores, exact);
   for (Eigen::Index i = 0; i < q.rows(); i++) {
-    f.s.row(i).tail(k.rows() - visible[i]).setConstant(-std::numeric_limits<double>::infinity());
-    f.p.row(i).head(visible[i]) = (f.s.row(i).head(visible[i]).array() - lse(i)).exp();
+    const int first = scores.first[i], visible = scores.end[i] - first;
+    if (visible > 0) f.p.row(i).segment(first, visible) = (f.s.row(i).segment(first, visible).array() - lse(i)).exp();
   }
   f.p = rounded(f.p, rounding.sums);
   return f;
@@ -80,12 +101,20 @@ Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forw
   // P = softmax(S): dS_ij = P_ij (dP_ij - sum_j P_ij dP_ij), and that sum is D_i = sum_d dO_id O_id.
   // Where the mask hides a key P is 0, and so is dS.
   g.d = d_o.cwiseProduct(o).rowwise().sum();
-  g.ds = rounded(rounded(p.cwiseProduct(g.dp.colwise() - g.d), rounding.sums), rounding.operands);
+  g.ds = p.cwiseProduct(g.dp.colwise() - g.d);
+  if (forward.slope.size() > 0) g.ds = g.ds.cwiseProduct(forward.slope);  // S = softcap tanh(..)
+  g.ds = rounded(rounded(g.ds, rounding.sums), rounding.operands);
 
   // S = scale Q K^T
   g.dq = rounded(scale * g.ds * k, rounding.results);
   g.dk = rounded(scale * g.ds.transpose() * q, rounding.results);
   return g;
+}
+
+// The sink is a key with V = 0: its dP is 0, and its dS = P (0 - D).
+Vector sink_gradient(const Matrix& o, const Vector& lse, const Matrix& d_o, double sink) {
+  const Vector d = d_o.cwiseProduct(o).rowwise().sum();
+  return -(sink - lse.array()).exp() * d.array();
 }
 
 Rope::Rope(int max_position, int head_dim, double base)
@@ -138,6 +167,32 @@ std::vector<int> visible_keys(const attention::Problem& problem) {
   return visible;
 }
 
+Scores scores_of(const attention::Problem& p, int head, std::span<const float> alibi, std::span<const float> sink,
+                 const std::vector<int>* some_rows, const std::vector<int>* some_keys) {
+  std::vector<int> rows, keys, first, end;
+  for (int i = 0; i < p.seq_q && !some_rows; i++) rows.push_back(i);
+  for (int j = 0; j < p.seq_k && !some_keys; j++) keys.push_back(j);
+  if (some_rows) rows = *some_rows;
+  if (some_keys) keys = *some_keys;
+  const auto number_before = [&](int j) { return int(std::lower_bound(keys.begin(), keys.end(), j) - keys.begin()); };
+  for (const int i : rows) {
+    const attention::Problem::Span span = p.keys_of(i);
+    first.push_back(number_before(span.first));
+    end.push_back(number_before(span.end));
+  }
+  Scores scores(std::move(first), std::move(end));
+  scores.softcap = p.softcap;
+  if (p.sink) scores.sink = sink[head % p.heads];
+  if (p.alibi) {
+    scores.bias.resize(Eigen::Index(rows.size()), Eigen::Index(keys.size()));
+    for (size_t r = 0; r < rows.size(); r++)
+      for (size_t c = 0; c < keys.size(); c++)
+        scores.bias(Eigen::Index(r), Eigen::Index(c)) =
+            -double(alibi[head]) * std::abs(p.query_position(rows[r]) - keys[c]);
+  }
+  return scores;
+}
+
 Matrix head(std::span<const float> tensor, int index, int rows, int columns) {
   using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   return Eigen::Map<const FloatMatrix>(tensor.data() + size_t(index) * rows * columns, rows, columns).cast<double>();
@@ -174,7 +229,8 @@ ForwardTensors forward(const attention::Problem& problem, std::span<const float>
   ForwardTensors out = {std::vector<double>(problem.q_size()), std::vector<double>(problem.lse_size())};
   for (int h = 0; h < problem.batch * problem.heads; h++) {
     const Head in = load(problem, q, k, v, h, options);
-    const Forward f = forward(in.q, in.k, in.v, problem.scale, visible_keys(problem), options.rounding);
+    const Scores scores = scores_of(problem, h, options.alibi, options.sink);
+    const Forward f = forward(in.q, in.k, in.v, problem.scale, scores, options.rounding);
     writable_head(out.o, h, problem.seq_q, problem.head_dim) = f.o;
     writable_head(out.lse, h, problem.seq_q, 1) = f.lse;
   }
@@ -184,12 +240,14 @@ ForwardTensors forward(const attention::Problem& problem, std::span<const float>
 GradientTensors backward(const attention::Problem& problem, std::span<const float> q, std::span<const float> k,
                          std::span<const float> v, std::span<const float> d_o, const Options& options) {
   GradientTensors out = {std::vector<double>(problem.q_size()), std::vector<double>(problem.kv_size()),
-                         std::vector<double>(problem.kv_size())};
+                         std::vector<double>(problem.kv_size()), std::vector<double>(problem.sink_size())};
   for (int h = 0; h < problem.batch * problem.heads; h++) {
     const Head in = load(problem, q, k, v, h, options);
-    const Forward f = forward(in.q, in.k, in.v, problem.scale, visible_keys(problem), options.rounding);
-    Gradients g =
-        backward(in.q, in.k, in.v, f, head(d_o, h, problem.seq_q, problem.head_dim), problem.scale, options.rounding);
+    const Matrix in_d_o = head(d_o, h, problem.seq_q, problem.head_dim);
+    const Scores scores = scores_of(problem, h, options.alibi, options.sink);
+    const Forward f = forward(in.q, in.k, in.v, problem.scale, scores, options.rounding);
+    Gradients g = backward(in.q, in.k, in.v, f, in_d_o, problem.scale, options.rounding);
+    if (problem.sink) out.d_sink[h % problem.heads] += sink_gradient(f.o, f.lse, in_d_o, scores.sink).sum();
     if (options.rope) {
       g.dq = rounded(rotate_back(g.dq, query_positions(problem), *options.rope), options.rounding.results);
       g.dk = rounded(rotate_back(g.dk, key_positions(problem), *options.rope), options.rounding.results);

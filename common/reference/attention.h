@@ -5,14 +5,16 @@
 //
 //   q, o, d_o, dq  [Nq, D]      k, v, dk, dv  [Nk, D]      s, p  [Nq, Nk]      lse  [Nq]
 //
-// The mask is a count for each query row: row i sees the first visible[i] keys. A caller may therefore pass some of the
-// query rows only, each with its count, and gets exactly those rows of o, lse and dq (and their share of dk and dv).
+// The mask says of each query row which keys it sees. A caller may therefore pass some of the query rows only, each
+// with its keys, and gets exactly those rows of o, lse and dq (and their share of dk and dv).
 //
 // Formulas: Dao, "FlashAttention-2" (2023), section 2; Su et al., "RoFormer" (2021), section 3.2, with the pairs
-// (i, i + D/2) of Llama and GPT-NeoX.
+// (i, i + D/2) of Llama and GPT-NeoX. Where those of the extras are from stands in attention/problem.h.
 #pragma once
 
 #include <Eigen/Core>
+#include <initializer_list>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -41,25 +43,38 @@ Rounding tensor_cores(
 
 // ---- One head ------------------------------------------------------------------------------------------------
 
-struct Forward {
-  Matrix s;    // scale * q k^T, -inf where the mask hides the key
-  Matrix p;    // softmax of the rows of s; a row that sees no key is zero
-  Matrix o;    // p v
-  Vector lse;  // log(sum(exp(s))) of each row, natural logarithm, never rounded; -inf for a row that sees no key
+// The mask, and what becomes of scale * q k^T before the softmax. A vector of counts is a mask alone.
+struct Scores {
+  Scores(std::vector<int> visible) : end(std::move(visible)), first(end.size()) {}  // row i sees the first visible[i]
+  Scores(std::initializer_list<int> visible) : Scores(std::vector<int>(visible)) {}
+  Scores(std::vector<int> from, std::vector<int> to) : end(std::move(to)), first(std::move(from)) {}
+
+  std::vector<int> end, first;                             // row i sees the keys first[i] <= j < end[i]
+  double softcap = 0;                                      // 0: none
+  Matrix bias;                                             // [Nq, Nk], added after the softcap; empty: none
+  double sink = -std::numeric_limits<double>::infinity();  // the score of one more key, whose value is zero
 };
 
-Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const std::vector<int>& visible,
+struct Forward {
+  Matrix s;      // the scores, -inf where the mask hides the key
+  Matrix slope;  // their derivative by scale * q k^T; empty if it is 1 everywhere
+  Matrix p;      // softmax of the rows of s; a row that sees no key is zero
+  Matrix o;      // p v
+  Vector lse;    // log(sum(exp(s))) of each row, natural logarithm, never rounded; -inf for a row without any term
+};
+
+Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale, const Scores& scores,
                 const Rounding& rounding = {});
 
 // What backward() needs of a Forward, from what one has saved: o, and the lse by which P is made once more. Also for
-// some of the keys only: visible[i] then counts those of them that row i sees, and dk and dv are theirs.
+// some of the keys only: `scores` then counts only those, and dk and dv are theirs.
 Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vector& lse, double scale,
-                   const std::vector<int>& visible, const Rounding& rounding = {});
+                   const Scores& scores, const Rounding& rounding = {});
 
 struct Gradients {
   Matrix dp;  // d_o v^T, of every pair, also where the mask hides the key
   Vector d;   // sum(d_o * o) of each row
-  Matrix ds;  // p * (dp - d)
+  Matrix ds;  // p * (dp - d) * slope
   Matrix dq;
   Matrix dk;
   Matrix dv;
@@ -68,6 +83,9 @@ struct Gradients {
 // `forward` is what forward() or recomputed() made of the same q, k, v, scale and mask.
 Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forward& forward, const Matrix& d_o,
                    double scale, const Rounding& rounding = {});
+
+// Of the sink, what each row adds to it: -sum(d_o * o), times the sink's weight there, which is exp(sink - lse).
+Vector sink_gradient(const Matrix& o, const Vector& lse, const Matrix& d_o, double sink);
 
 // ---- RoPE, rotate-half ---------------------------------------------------------------------------------------
 
@@ -93,6 +111,11 @@ std::vector<int> key_positions(const attention::Problem& problem);
 // ---- Whole problems ------------------------------------------------------------------------------------------
 // Tensors are laid out as in attention/problem.h, widened to float on the way in.
 
+// What the problem does with the scores of a query head (over all batches), for these of its rows and these keys:
+// ascending, all of them unless they are given. `alibi` [B, H] has its slopes and `sink` [H] its sinks, if it has them.
+Scores scores_of(const attention::Problem& problem, int head, std::span<const float> alibi, std::span<const float> sink,
+                 const std::vector<int>* rows = nullptr, const std::vector<int>* keys = nullptr);
+
 // visible_keys(i) of every query row.
 std::vector<int> visible_keys(const attention::Problem& problem);
 
@@ -102,6 +125,7 @@ Matrix head(std::span<const float> tensor, int index, int rows, int columns);
 struct Options {
   Rounding rounding = {};
   const Rope* rope = nullptr;  // if given, q and k are rotated first, and the gradients are of the unrotated ones
+  std::span<const float> alibi = {}, sink = {};  // [B, H] and [H], if the problem has them
 };
 
 struct ForwardTensors {
@@ -113,9 +137,10 @@ ForwardTensors forward(const attention::Problem& problem, std::span<const float>
                        std::span<const float> v, const Options& options = {});
 
 struct GradientTensors {
-  std::vector<double> dq;  // [B, H, Nq, D]
-  std::vector<double> dk;  // [B, Hkv, Nk, D], summed over the query heads that share the kv head
-  std::vector<double> dv;  // [B, Hkv, Nk, D], likewise
+  std::vector<double> dq;      // [B, H, Nq, D]
+  std::vector<double> dk;      // [B, Hkv, Nk, D], summed over the query heads that share the kv head
+  std::vector<double> dv;      // [B, Hkv, Nk, D], likewise
+  std::vector<double> d_sink;  // [H], summed over batches; empty unless the problem has sinks
 };
 
 GradientTensors backward(const attention::Problem& problem, std::span<const float> q, std::span<const float> k,

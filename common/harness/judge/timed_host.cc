@@ -86,7 +86,7 @@ int serve() {
   uint64_t seed;
   while (harness::receive(to_the_judge, &p, sizeof p)) {
     Ready ready = {pass.writes_lse, {}};
-    const std::string refused = pass.unsupported(p);
+    const std::string refused = attention::unsupported(pass, p);
     std::snprintf(ready.refused, sizeof ready.refused, "%s", refused.c_str());
     if (refused.empty()) launches.push_back(std::make_unique<Launch>(p, pass));
     harness::send_all(to_the_judge, &ready, sizeof ready);

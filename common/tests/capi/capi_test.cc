@@ -172,7 +172,7 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
           for (const Rung& rung : chapter->rungs)
             if (backward ? bool(rung.backward) : bool(rung.forward)) last = &rung;
           if (!last || !chapter->general || chapter->rope != rope || (!backward && !last->forward.writes_lse)) continue;
-          if ((backward ? last->backward.unsupported(p) : last->forward.unsupported(p)).empty())
+          if ((backward ? attention::unsupported(last->backward, p) : attention::unsupported(last->forward, p)).empty())
             expected = chapter->name;
         }
         const std::string found = taken(p, backward);

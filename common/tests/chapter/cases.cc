@@ -66,7 +66,7 @@ harness::Verdict run(const attention::Backward& pass, const Problem& p, const So
 
 template <class Pass>
 std::string solve_any(const Pass& pass, const Case& c, size_t guard, Judged judged) {
-  if (const std::string why = pass.unsupported(c.problem); !why.empty())
+  if (const std::string why = attention::unsupported(pass, c.problem); !why.empty())
     return must_be_supported(c.problem) ? "is refused: " + why : "";
   const Solved& question = solved(c, std::is_same_v<Pass, attention::Backward>);
   try {

@@ -361,7 +361,7 @@ std::string not_as_deterministic_as_it_says(const Pass<Args>& pass, const Case& 
 template <class Args>
 std::string with_little_shared_memory(const Pass<Args>& pass, const Case& c) {
   const LittleSharedMemory little;
-  if (const std::string why = pass.unsupported(c.problem); !why.empty())  // made for GPUs that have more
+  if (const std::string why = attention::unsupported(pass, c.problem); !why.empty())  // made for GPUs that have more
     return why.find("bytes of shared memory") != std::string::npos ? "" : "refuses for another reason: " + why;
   if (pass.deterministic)
     if (const std::string difference = first_difference(pass, c, some_orders, on_gpu ? 2 : 1); !difference.empty())
@@ -385,7 +385,7 @@ std::string with_all_positions_moved(const Forward& pass, const Case& c) {
 // A head dim that nobody supports has to be refused, in a line that names it.
 template <class Args>
 std::string refusal_missing(const Pass<Args>& pass, const Case& c) {
-  const std::string why = pass.unsupported(c.problem);
+  const std::string why = attention::unsupported(pass, c.problem);
   const bool named = why.find(std::to_string(c.problem.head_dim)) != std::string::npos;
   return named && why.find('\n') == std::string::npos ? "" : "of this head dim it says: " + why;
 }
@@ -395,7 +395,7 @@ std::vector<Kind> make_kinds() {
     return {kind("trace",
                  "races on shared memory, reads of what is not there yet, waits that are missing: whatever is computed",
                  cases_for_checks(), [](const auto& pass, const Case& c) {
-                   if (!pass.unsupported(c.problem).empty()) return std::string();
+                   if (!attention::unsupported(pass, c.problem).empty()) return std::string();
                    // Kernels that nobody has read may do something else, or nothing, where they are traced.
                    if (harness::kernels_are_apart()) return solve(pass, c);
                    outputs(pass, c, 1);  // fails if the engine objects

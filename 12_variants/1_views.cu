@@ -1,0 +1,29 @@
+// Chapter 12, rung 1, views: chapter 08's kernels on tensors that lie as their strides say.
+//
+// The projections of a model make Q, K and V as [B, N, H, D], often all three in one tensor. Without strides they would
+// have to be copied to [B, H, N, D] and O back again: four tensors read and written, for nothing.
+//
+// What changed since chapter 08: a head's pointer is batch * strides.batch + head * strides.head, and a row lies
+// strides.row elements behind the one before. The D elements of a row stay together: they are copied 16 bytes at a
+// time.
+//
+// Expected limit: that of chapter 08. A row of 128 or 256 bytes is whole sectors wherever it begins.
+#include "backward.h"
+#include "forward.h"
+
+namespace variants {
+
+using Plain = With<false, Linear, false>;
+
+extern const attention::Forward views_forward;
+extern const attention::Backward views_backward;
+constinit const attention::Forward views_forward = forward_for(run_forward<Plain>, 0);
+constinit const attention::Backward views_backward = backward_for(run_backward<Plain>, 0);
+
+extern const attention::Rung views;
+constinit const attention::Rung views = {.name = "views",
+                                         .idea = "tensors lie as their strides say, and nobody has to copy them",
+                                         .forward = attention::padded<views_forward>,
+                                         .backward = attention::padded<views_backward>};
+
+}  // namespace variants

@@ -1,0 +1,34 @@
+// Chapter 12, rung 2, window: keys begin, too, and do not only end.
+//
+// Query i stands beside key i + Nk - Nq, and sees `left` keys before that one and `right` keys after it. With a window
+// of W keys the work of a row does not grow with N any more.
+//
+// What changed since 1_views: the interval of keys has two ends, and so has everything that is made of it.
+//   - Forward: the loop begins at the first key that the block's first row sees, in whole stages. A warp leaves out
+//     tiles on both sides. A tile is masked if it crosses either edge: of a window of W keys that is about
+//     (Br + Bc) / Bc tiles at each end, whatever W is.
+//   - Backward: the tiles of queries that see a block's keys end, too, and may be none. The block that adds to a tile
+//   of
+//     dQ first stores, the last converts: neither is the head's first or last block any more.
+//
+// Expected limit: the tiles on the two edges, of which half is thrown away: of W + Br keys that a block goes through,
+// Br + Bc are on an edge.
+#include "backward.h"
+#include "forward.h"
+
+namespace variants {
+
+using Window = With<true, Linear, false>;
+
+extern const attention::Forward window_forward;
+extern const attention::Backward window_backward;
+constinit const attention::Forward window_forward = forward_for(run_forward<Window>, attention::window);
+constinit const attention::Backward window_backward = backward_for(run_backward<Window>, attention::window);
+
+extern const attention::Rung window;
+constinit const attention::Rung window = {.name = "window",
+                                          .idea = "tiles are left out on both sides: a query sees its neighbourhood",
+                                          .forward = attention::padded<window_forward>,
+                                          .backward = attention::padded<window_backward>};
+
+}  // namespace variants

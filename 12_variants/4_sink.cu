@@ -1,0 +1,44 @@
+// Chapter 12, rung 4, sink: one more term in every row's sum.
+//
+// A softmax has to give its whole weight away, also where no key deserves it. Models then learn to put it on the first
+// key. A sink is a place for it: a number for every head, the score of a key that is not there and whose value is zero.
+//
+//   l = sum_j exp(S_ij) + exp(sink)      O = P V as before      LSE = log(l)
+//
+// What changed since 1_views: forward, the end. l gets its last term, and so does LSE; nothing is multiplied more
+// often. Backward, nothing at all in the loop, since P = exp(S - LSE) knows the sink from LSE. The sink's own gradient
+// is that of a key with V = 0: dP = 0, and so -sum_i exp(sink - LSE_i) delta_i, a small kernel of its own.
+//
+// Expected limit: that of 1_views.
+#include "backward.h"
+#include "forward.h"
+
+namespace variants {
+
+extern const attention::Forward views_forward;
+extern const attention::Backward views_backward;
+
+namespace {
+
+void forward_with_sink(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  (p.sink ? run_forward<With<false, Linear, true>> : views_forward.run)(p, args, stream);
+}
+
+void backward_with_sink(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  views_backward.run(p, args, stream);
+}
+
+}  // namespace
+
+extern const attention::Forward sink_forward;
+extern const attention::Backward sink_backward;
+constinit const attention::Forward sink_forward = forward_for(forward_with_sink, attention::sink);
+constinit const attention::Backward sink_backward = backward_for(backward_with_sink, attention::sink);
+
+extern const attention::Rung sink;
+constinit const attention::Rung sink = {.name = "sink",
+                                        .idea = "each head has a place for the weight that no key deserves",
+                                        .forward = attention::padded<sink_forward>,
+                                        .backward = attention::padded<sink_backward>};
+
+}  // namespace variants

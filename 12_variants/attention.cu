@@ -1,0 +1,16 @@
+// Chapter 12: what models ask of attention today. Each rung adds one extra to `views`, forward and backward, and `all`
+// takes any of them together. The loops are in forward.h and backward.h, the extras in extras.h.
+#include "attention/chapter.h"
+
+namespace variants {
+
+extern const attention::Rung views, window, score, sink, all;
+
+extern const attention::Chapter chapter;
+const attention::Chapter chapter = {
+    .name = "12_variants",
+    .idea = "views, windows, score functions and sinks, forward and backward, each for the price of what it adds",
+    .rungs = {views, window, score, sink, all},
+    .starts_from = &all};
+
+}  // namespace variants

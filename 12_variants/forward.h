@@ -1,0 +1,326 @@
+// The forward of this chapter: chapter 08's last (3_balanced.cu), with what models add where extras.h says that it is
+// wanted. Read it beside that file: what is not about views, windows, scores or sinks is the same.
+//
+// A thread block of four warps owns Br = 128 query rows of one head. Each warp carries 32 of them from Q to O,
+// alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
+// buffered. For each tile:
+//
+//   0. the copy of one tile of the next stage starts
+//   1. S = Q K^T                              32 x Bc a warp, in registers
+//   2. x = score(S) - m                       -inf where hidden; if no x > headroom (a warp vote), that is all;
+//                                             otherwise m rises until the largest is `start`, and l and O follow
+//   3. P = 2^x   l = l + rowsum P   O = O + P V
+//
+// and at the end O / l and LSE = ln(2) (m + log2(l)), with the sink's share in l.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/dispatch.h"
+#include "attention/padded.h"
+#include "attention/schedule.h"
+#include "device/cp_async.h"
+#include "device/lazy_softmax.h"
+#include "device/ldmatrix.h"
+#include "device/mma.h"
+#include "device/numeric.h"
+#include "device/swizzle.h"
+#include "device/watch.h"
+#include "extras.h"
+
+namespace variants {
+
+using attention::ForwardArgs;
+using lazy_softmax::headroom;  // the threshold of rescaling
+using lazy_softmax::start;     // x of the row maximum when m is set
+using swizzled_tile::page_row;
+using swizzled_tile::position;
+using swizzled_tile::right_of;  // the XOR swizzle, 16 columns a step
+
+constexpr int warps = 4, threads = 32 * warps;
+constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: two blocks of 16, the height of an mma
+
+template <int D>
+struct ForwardShape;
+template <>
+struct ForwardShape<128> {
+  static constexpr int blocks = 2;         // per multiprocessor: 256 registers a thread, of which O takes 128
+  static constexpr int Bc = 64;            // keys in a tile: 64 registers for S
+  static constexpr int stage = 64;         // keys per barrier: Q and two stages of K and V are 96 KB a block
+  static constexpr int q_steps = 0;        // of the D / 16 steps of Q K^T, those whose Q stays in registers
+  static constexpr bool leave_out = true;  // tiles of which a warp sees nothing
+};
+template <>
+struct ForwardShape<64> {
+  static constexpr int blocks = 3;          // 168 registers, of which O takes 64
+  static constexpr int Bc = 32;             // 32 registers for S
+  static constexpr int stage = 64;          // 48 KB a block
+  static constexpr int q_steps = 3;         // 24 registers
+  static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
+};
+
+template <class T>
+struct ForwardViews {
+  View<const T> q;  // [B, H, Nq, D]
+  View<const T> k;  // [B, Hkv, Nk, D]
+  View<const T> v;  // [B, Hkv, Nk, D]
+  View<T> o;        // [B, H, Nq, D]
+};
+
+// Starts copying rows `first` to `first` + rows - 1 of a head to shared memory; zeros take the place of those from
+// `end` on.
+template <int D, int rows, int tile_rows, class T>
+__device__ void copy_rows(T* to,          // its first row in a tile of tile_rows
+                          const T* from,  // row 0 of the head
+                          int64_t stride, int first, int end) {
+  constexpr int rows_per_copy = threads / (D / 8);
+  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = end - (first + row);
+  to += position<tile_rows>(row, chunk);
+  from += (first + row) * stride + chunk * 8;
+#pragma unroll
+  for (int i = 0; i < rows; i += rows_per_copy) cp_async_16_or_zero(to + i * page_row, from + i * stride, i < left);
+}
+
+// The keys that rows see: begin <= j < end is seen by one of them at least, first <= j < last by all.
+struct SeenKeys {
+  int begin, end, first, last;
+};
+template <class X>
+__device__ SeenKeys seen_by(const Problem& p, int first_row, int last_row) {
+  if constexpr (!X::window) return {0, p.visible_keys(last_row), 0, p.visible_keys(first_row)};
+  const Problem::Span of_first = p.keys_of(first_row), of_last = p.keys_of(last_row);
+  return {of_first.first, of_last.end, of_last.first, of_first.end};
+}
+
+template <class T, int D, class X>
+__global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
+    forward(Problem p, int round_heads, ForwardViews<T> tensors,
+            float* lse,          // [B, H, Nq]
+            const float* alibi,  // [B, H]
+            const float* sink)   // [H], or none
+{
+  using Shape = ForwardShape<D>;
+  constexpr int Bc = Shape::Bc, stage = Shape::stage, q_steps = Shape::q_steps;
+  T* q_smem = dynamic_shared<T>();  // [Br][D]
+  T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
+
+  const auto [head, i0] = attention::tile_of_block<Br>(p, round_heads);
+  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int w0 = i0 + warp * 32;  // this warp's first row
+  const T* const q = tensors.q.head(head, p.heads);
+  const T* const k = tensors.k.head(p.kv_head(head), p.kv_heads);
+  const T* const v = tensors.v.head(p.kv_head(head), p.kv_heads);
+  const SeenKeys of_block = seen_by<X>(p, i0, min(i0 + Br, p.seq_q) - 1);
+  const SeenKeys of_warp = seen_by<X>(p, w0, w0 + 31);
+  const int begin = of_block.begin / stage * stage, end = of_block.end;
+  const typename X::Score score(p, alibi, head);
+  const unsigned q_row = head * p.seq_q + i0;  // over all heads
+
+  copy_rows<D, Br, Br>(q_smem, q, tensors.q.strides.row, i0, p.seq_q);
+  cp_async_commit();
+  {
+    T* const first_stage = kv_smem + begin / stage % 2 * 2 * stage * D;
+    copy_rows<D, stage, stage>(first_stage, k, tensors.k.strides.row, begin, end);
+    copy_rows<D, stage, stage>(first_stage + stage * D, v, tensors.v.strides.row, begin, end);
+  }
+  cp_async_commit();
+
+  // The row of a 16 x 16 block whose address this lane gives to ldmatrix (drawn in device/swizzle.h).
+  const int qv_lane = position<16>(lane % 16, lane / 16);                   // Q and V: down, then right
+  const int k_lane = position<16>(lane / 16 * 8 + lane % 8, lane / 8 % 2);  // K: right, then down
+  const int q_lane = warp * 32 * page_row + qv_lane;
+
+  cp_async_wait<1>();
+  __syncthreads();  // all threads' copies of Q have arrived: before Q is read, or O written over it without a key
+
+  uint32_t q_reg[q_steps > 0 ? q_steps : 1][2][4];
+#pragma unroll
+  for (int step = 0; step < q_steps; step++)
+    for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
+
+  float o_reg[2][D / 8][4] = {};
+  // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
+  float m[2][2] = {}, minus_l[2][2] = {{INFINITY, INFINITY}, {INFINITY, INFINITY}};
+  const Watched state = {q_row + warp * 32, 0, p.seq_q - w0, D};
+
+#pragma unroll 1
+  for (int j0 = begin; j0 < end; j0 += Bc) {
+    if (j0 % stage == 0) {
+      cp_async_wait<0>();
+      __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
+    }
+    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
+    T* const ahead = kv_smem + (tile ^ 2 * stage * D);
+    copy_rows<D, Bc, stage>(ahead, k, tensors.k.strides.row, j0 + stage, end);
+    copy_rows<D, Bc, stage>(ahead + stage * D, v, tensors.v.strides.row, j0 + stage, end);
+    cp_async_commit();
+
+    // Only other warps have to compute this tile.
+    if (Shape::leave_out && (j0 >= of_warp.end || (X::window && j0 + Bc <= of_warp.begin))) continue;
+
+    watch_step("1. S = Q K^T");
+    float s_reg[2][Bc / 8][4] = {};
+#pragma unroll
+    for (int step = 0; step < D / 16; step++) {
+      uint32_t q_step[2][4];
+      for (int b = 0; b < 2; b++)
+        if (step < q_steps)
+          for (int r = 0; r < 4; r++) q_step[b][r] = q_reg[step < q_steps ? step : 0][b][r];
+        else
+          ldmatrix_x4(q_step[b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
+#pragma unroll
+      for (int n = 0; n < Bc / 16; n++) {
+        uint32_t k_reg[4];  // K^T of 16 keys: two B fragments
+        ldmatrix_x4(k_reg, kv_smem + right_of<stage>(tile + k_lane, step) + n * 16 * page_row);
+        for (int b = 0; b < 2; b++) {
+          mma_m16n8k16<T>(s_reg[b][2 * n], q_step[b], k_reg);
+          mma_m16n8k16<T>(s_reg[b][2 * n + 1], q_step[b], k_reg + 2);
+        }
+      }
+    }
+
+    const Watched scores = {state.row, j0, state.rows, p.seq_k - j0};
+    watch("S", scores, s_reg, p.scale);
+
+    watch_step("2. x = score(S) - m; m rises only if it must, then O *= correction");
+    // x, in place of S, and the largest of all x and -l. -l is inf while a row has no m, and below 0 later. From
+    // 0 up, floats are in the order of their bits, and the largest of three integers is a single instruction of sm_90.
+    int largest[2][2];  // four, because a chain of 64 would take as long as the exp2
+#pragma unroll
+    for (int b = 0; b < 2; b++)
+      for (int h = 0; h < 2; h++) {
+        largest[b][h] = __float_as_int(minus_l[b][h]);
+        const int own = w0 + 16 * b + 8 * h + g + p.seq_k - p.seq_q - j0 - 2 * t;  // the distance to column 0
+        for (int n = 0; n < Bc / 8; n++) {
+          float* x = s_reg[b][n] + 2 * h;
+          for (int c = 0; c < 2; c++) x[c] = score(x[c], own - 8 * n - c) - m[b][h];
+          largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
+        }
+      }
+    const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
+    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
+    if (j0 + Bc > of_warp.last || (X::window && j0 < of_warp.first)) {  // across an edge of what the rows see
+#pragma unroll
+      for (int b = 0; b < 2; b++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          const int row = w0 + 16 * b + 8 * h + g;
+          const Problem::Span seen = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
+          const int left = seen.first - j0 - 2 * t, right = seen.end - j0 - 2 * t;
+          for (int n = 0; n < Bc / 8; n++)
+            for (int c = 0; c < 2; c++)
+              if (8 * n + c >= right || (X::window && 8 * n + c < left)) s_reg[b][n][2 * h + c] = -INFINITY;
+        }
+    }
+    if (above) {
+#pragma unroll
+      for (int b = 0; b < 2; b++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          float top = -INFINITY;  // the row maximum
+          for (int n = 0; n < Bc / 8; n++) top = fmaxf(top, fmaxf(s_reg[b][n][2 * h], s_reg[b][n][2 * h + 1]));
+          top = quad_max(top);
+          const bool sets = minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
+          const float rise = sets || top > headroom ? top - start : 0;
+          const float correction = rise > 0 ? exp2_approx(-rise) : 1;
+          watch("correction", state, 16 * b + 8 * h + g, 0, correction);
+          m[b][h] += rise;
+          minus_l[b][h] = sets ? 0 : minus_l[b][h] * correction;
+          for (int n = 0; n < Bc / 8; n++)
+            for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
+          for (int n = 0; n < D / 8; n++)
+            for (int c = 0; c < 2; c++) o_reg[b][n][2 * h + c] *= correction;
+        }
+    }
+
+    watch_step("3. P, and O += P V");
+    // 16 keys at a time: two C fragments of S, side by side, are an A fragment of P
+#pragma unroll
+    for (int step = 0; step < Bc / 16; step++) {
+      uint32_t p_reg[2][4];
+      for (int b = 0; b < 2; b++)
+        for (int r = 0; r < 4; r++) {
+          const float* x = s_reg[b][2 * step + r / 2] + r % 2 * 2;
+          const float p0 = exp2_approx(x[0]), p1 = exp2_approx(x[1]);
+          minus_l[b][r % 2] -= p0 + p1;
+          p_reg[b][r] = pack2<T>(p0, p1);
+          watch_pair("P", scores, b, step, r, p0, p1);
+        }
+#pragma unroll
+      for (int n = 0; n < D / 16; n++) {
+        uint32_t v_reg[4];  // V of 16 columns: two B fragments
+        ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * page_row);
+        for (int b = 0; b < 2; b++) {
+          mma_m16n8k16<T>(o_reg[b][2 * n], p_reg[b], v_reg);
+          mma_m16n8k16<T>(o_reg[b][2 * n + 1], p_reg[b], v_reg + 2);
+        }
+      }
+    }
+    watch_rows("m base 2", state, m);
+    watch_row_shares("-l", state, minus_l);
+    watch("O", state, o_reg);
+  }
+  cp_async_wait<0>();  // no copy may outlive the thread block
+
+  watch_step("O / l and LSE");
+  // O through shared memory, in the rows of Q that no other warp reads, so that it leaves in whole rows.
+  __syncwarp();  // all lanes are done with Q
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int row = warp * 32 + 16 * b + 8 * h + g;
+      const float minus_sum = quad_sum(minus_l[b][h]);
+      float l_row = minus_sum > 0 ? 0 : -minus_sum, share = 1;  // l = 0: the row sees no key
+      if (X::sink && sink) {
+        // One more term of the sum, s = sink log2(e). The larger of m and s becomes the maximum, so that neither
+        // overflows; without a key it is s. O keeps its place: it is divided by the new sum, times 2^(m - maximum).
+        const float s = sink[head % p.heads] * log2_e, top = l_row > 0 ? fmaxf(m[b][h], s) : s;
+        share = l_row > 0 ? exp2_approx(m[b][h] - top) : 0;
+        l_row = l_row * share + exp2_approx(s - top);
+        m[b][h] = top;
+      }
+      const float inverse = l_row > 0 ? share / l_row : 0;
+      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * ln_2;
+      for (int n = 0; n < D / 8; n++)
+        *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
+            pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
+    }
+  __syncwarp();  // the warp's 32 rows of O are in shared memory
+  T* const o = tensors.o.head(head, p.heads);
+#pragma unroll
+  for (int i = lane; i < 32 * D / 8; i += 32) {
+    const int row = warp * 32 + i / (D / 8), chunk = i % (D / 8);
+    if (i0 + row < p.seq_q)
+      store_pack8(o + ((i0 + row) * tensors.o.strides.row + chunk * 8), load_pack8(q_smem + position<Br>(row, chunk)));
+  }
+}
+
+template <class X>
+void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    const size_t shared_bytes = (Br + 4 * ForwardShape<D>::stage) * D * sizeof(T);
+    const ForwardViews<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q),
+                                     view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k),
+                                     view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k),
+                                     view<T>(p, args.o, args.o_strides, p.heads, p.seq_q)};
+    launch(forward<T, D, X>, {blocks, threads, shared_bytes, stream}, p, attention::heads_in_a_round(p), tensors,
+           args.lse, args.alibi, args.sink);
+  });
+}
+
+// A forward for D = 64 and 128 of kernels with these extras, beside views.
+constexpr attention::Forward forward_for(void (*run)(const Problem&, const ForwardArgs&, cudaStream_t),
+                                         unsigned extras) {
+  return {.unsupported = not_for_the_loops,
+          .workspace_bytes = attention::no_workspace,
+          .run = run,
+          .writes_lse = true,
+          .takes = attention::views | extras};
+}
+
+}  // namespace variants
