@@ -78,35 +78,28 @@ __device__ Tiles key_tiles(const Problem& p, int first_row, int rows) {
   return {p.keys_of(first_row).first / Bc, ceil_div(p.keys_of(last_row).end, Bc)};
 }
 
-// Which tile of queries a block is at.
-struct Place {
-  int head;        // over the whole batch
-  int tile;        // of this head
-  int seen, stop;  // key tiles of other blocks are before the one and from the other on
-};
-
-// Adds the warp's part of dQ of a tile.
+// Adds the warp's part of dQ of a tile, counted over all heads; `keys` are the tiles of keys whose blocks do.
 template <class S, class T>
 __device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_tile,
-                       const Place& at) {
+                       int tile, Tiles keys) {
   constexpr int D = S::D;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const size_t tile = size_t(at.head) * tensors.head_tiles + at.tile;
-  float4* sum = reinterpret_cast<float4*>(tensors.dq_sum) + (tile * S::warps + warp) * 8 * 32 + lane;  // [8][32]
-  if (kv_tile == at.stop - 1) {
-    const int i0 = at.tile * S::Br + warp / (D / 32) * 32 + g;
-    const int64_t stride = tensors.dq.strides.row;
-    T* to = tensors.dq.head(at.head, p.heads) + i0 * stride + warp % (D / 32) * 32 + 2 * t;
+  float4* sum =
+      reinterpret_cast<float4*>(tensors.dq_sum) + (size_t(tile) * S::warps + warp) * 8 * 32 + lane;  // [8][32]
+  if (kv_tile == keys.stop - 1) {
+    const int i0 = tile % tensors.head_tiles * S::Br + warp / (D / 32) * 32 + g;
+    const unsigned head = tensors.dq.of_head(tile / tensors.head_tiles, p.heads) + warp % (D / 32) * 4;
 #pragma unroll
     for (int b = 0; b < 2; b++)
       for (int n = 0; n < 4; n++) {
         const float* x = dq_reg[b][n];
-        const float4 others = kv_tile == at.seen ? make_float4(0, 0, 0, 0) : sum[(b * 4 + n) * 32];
-        if (i0 + 16 * b < p.seq_q)
-          *reinterpret_cast<uint32_t*>(to + 16 * b * stride + 8 * n) =
+        const float4 others = kv_tile == keys.start ? make_float4(0, 0, 0, 0) : sum[(b * 4 + n) * 32];
+        const int i = i0 + 16 * b;
+        if (i < p.seq_q)
+          *reinterpret_cast<uint32_t*>(tensors.dq.at_row(head + n, i) + 2 * t) =
               pack2<T>((others.x + x[0]) * p.scale, (others.y + x[1]) * p.scale);
-        if (i0 + 16 * b + 8 < p.seq_q)
-          *reinterpret_cast<uint32_t*>(to + (16 * b + 8) * stride + 8 * n) =
+        if (i + 8 < p.seq_q)
+          *reinterpret_cast<uint32_t*>(tensors.dq.at_row(head + n, i + 8) + 2 * t) =
               pack2<T>((others.z + x[2]) * p.scale, (others.w + x[3]) * p.scale);
       }
   } else {
@@ -115,7 +108,7 @@ __device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, cons
       for (int n = 0; n < 4; n++) {
         const float* x = dq_reg[b][n];
         float4* to = sum + (b * 4 + n) * 32;
-        if (kv_tile == at.seen)
+        if (kv_tile == keys.start)
           *to = make_float4(x[0], x[1], x[2], x[3]);
         else
           atomic_add_4(&to->x, x);
@@ -138,13 +131,13 @@ __global__ void prepare(Problem p,
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
   const unsigned head_tiles = ceil_div(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
   const unsigned i = tile % head_tiles * Br + row % Br;
-  const T* const o_row = o.head(head, p.heads) + i * o.strides.row + lane * 8;
-  const T* const d_o_row = d_o.head(head, p.heads) + i * d_o.strides.row + lane * 8;
+  const T* const o_row = o.at_row(o.of_head(head, p.heads) + lane, i);
+  const T* const d_o_row = d_o.at_row(d_o.of_head(head, p.heads) + lane, i);
   const bool exists = i < unsigned(p.seq_q);
   const backward_tile::RowStatistics of_row =
       backward_tile::row_statistics<D>(exists, o_row, d_o_row, lse + size_t(head) * p.seq_q + i);
   if (exists && p.keys_of(i).end <= p.keys_of(i).first)
-    store_pack8(dq.head(head, p.heads) + (i * dq.strides.row + lane * 8), Pack8<T>{});
+    store_pack8(dq.at_row(dq.of_head(head, p.heads) + lane, i), Pack8<T>{});
   if (lane == 0) {
     stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
     stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
@@ -159,34 +152,43 @@ struct Where {
 };
 
 // A warp's 2^12 P^T in the place of S^T, for 32 keys and `queries` queries; the mask is looked at only if it hides any.
-// With a slope, times_slope becomes P^T times it.
 template <int queries, class X>
-__device__ void make_p(float (&x)[2][queries / 8][4], float (*times_slope)[queries / 8][4],
-                       const typename X::Score& score, const Problem& p,
+__device__ void make_p(float (&x)[2][queries / 8][4], const typename X::Score& score, const Problem& p,
                        const float* lse,  // [queries] in shared memory
                        Where at) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const int own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
-  const Problem::Span of_first = p.keys_of(at.row), of_last = p.keys_of(at.row + queries - 1);
-  const bool hides = at.key + 32 > of_first.end || (X::window && at.key < of_last.first);
 #pragma unroll
   for (int n = 0; n < queries / 8; n++)
+    for (int b = 0; b < 2; b++)
+      for (int r = 0; r < 4; r++)
+        x[b][n][r] = score(x[b][n][r], own + 8 * n + r % 2 - 16 * b - 8 * (r / 2)) - lse[8 * n + 2 * t + r % 2];
+  const bool before = X::window && at.key < p.keys_of(at.row + queries - 1).first;
+  if (before || at.key + 32 > p.keys_of(at.row).end) {
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const Problem::Span seen = hides ? p.keys_of(at.row + 8 * n + 2 * t + e) : Problem::Span{};
-      const float l = lse[8 * n + 2 * t + e];
+    for (int n = 0; n < queries / 8; n++)
+      for (int e = 0; e < 2; e++) {
+        const Problem::Span seen = p.keys_of(at.row + 8 * n + 2 * t + e);
+        const int left = seen.first - at.key - g, right = seen.end - at.key - g;
+        for (int b = 0; b < 2; b++)
+          for (int h = 0; h < 2; h++)
+            if (16 * b + 8 * h >= right || (X::window && 16 * b + 8 * h < left)) x[b][n][2 * h + e] = -INFINITY;
+      }
+  }
 #pragma unroll
-      for (int b = 0; b < 2; b++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          float& of_pair = x[b][n][2 * h + e];
-          const int key = at.key + 16 * b + 8 * h + g;
-          const float made = score(of_pair, own + 8 * n + e - 16 * b - 8 * h);
-          const bool hidden = hides && (key >= seen.end || (X::window && key < seen.first));
-          of_pair = hidden ? 0 : exp2_approx(made - l);
-          if constexpr (X::Score::has_slope) times_slope[b][n][2 * h + e] = of_pair * score.slope(made);
-        }
-    }
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < queries / 8; n++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
+}
+
+// Fragment n of P^T times the slope of the scores. The score is made of P once more, which knows it: it is log2(P) +
+// LSE.
+template <class X>
+__device__ float4 times_slope(float4 p, const typename X::Score& score, const float* lse, int n) {
+  if constexpr (!X::Score::has_slope) return p;
+  const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * (threadIdx.x % 4));
+  const auto sloped = [&](float x, float l) { return x == 0 ? 0 : x * score.slope(log2_approx(x) + l); };
+  return make_float4(sloped(p.x, l.x), sloped(p.y, l.y), sloped(p.z, l.x), sloped(p.w, l.y));
 }
 
 // The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
@@ -212,24 +214,19 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
     const Watched watched = {tile.row + c, tile.column, tile.rows - c, tile.columns};
-    float p_reg[2][chunk / 8][4];                                // S^T, then P^T
-    float slope_reg[X::Score::has_slope ? 2 : 1][chunk / 8][4];  // P^T times the slope of the score
-    float ds_reg[2][chunk / 8][4];                               // dP^T, then dS^T
-    uint32_t p_half[2][chunk / 16][4];                           // P^T as A fragments of T
-    uint32_t ds_half[2][chunk / 16][4];                          // and dS^T
-    const auto for_ds = [&](int b, int n) {
-      const float* x = X::Score::has_slope ? slope_reg[X::Score::has_slope ? b : 0][n] : p_reg[b][n];
-      return make_float4(x[0], x[1], x[2], x[3]);
-    };
+    float p_reg[2][chunk / 8][4];        // S^T, then P^T
+    float ds_reg[2][chunk / 8][4];       // dP^T, then dS^T
+    uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
+    uint32_t ds_half[2][chunk / 16][4];  // and dS^T
     if (role != Role::ds_and_dk) {
       watch_step("S = Q K^T, P = exp(score(S) - LSE)");
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
-      make_p<chunk, X>(p_reg, slope_reg, score, p, stats + c, {at.row + c, at.key});
+      make_p<chunk, X>(p_reg, score, p, stats + c, {at.row + c, at.key});
       watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
 #pragma unroll
         for (int n = 0; n < chunk / 8; n++)
-          for (int b = 0; b < 2; b++) p_smem(b, n) = for_ds(b, n);
+          for (int b = 0; b < 2; b++) p_smem(b, n) = backward_tile::fragments_of(p_reg)(b, n);
         named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
       }
       round_fragments<T, chunk>(p_half, p_reg);
@@ -240,10 +237,13 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
-        backward_tile::make_ds<chunk>(ds_reg, p_smem, stats + Br);
+        backward_tile::make_ds<chunk>(
+            ds_reg, [&](int b, int n) { return times_slope<X>(p_smem(b, n), score, stats, n); }, stats + Br);
         __syncwarp();  // all lanes have P^T, and dS^T may take its place
       } else {
-        backward_tile::make_ds<chunk>(ds_reg, for_ds, stats + Br + c);
+        const auto fragments = backward_tile::fragments_of(p_reg);
+        backward_tile::make_ds<chunk>(
+            ds_reg, [&](int b, int n) { return times_slope<X>(fragments(b, n), score, stats + c, n); }, stats + Br + c);
       }
       watch_transpose("dS", watched, ds_reg);
       round_fragments<T, chunk>(ds_half, ds_reg);
@@ -275,79 +275,71 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     place_smem[0] = round * n + turn % heads;
     place_smem[1] = turn / heads;
   }
-  __syncthreads();  // the place is known
-  const int kv_head = place_smem[0], kv_tile = place_smem[1];
+  __syncthreads();                              // the place is known
+  const volatile int& kv_head = place_smem[0];  // read when needed: registers are scarce
+  const int kv_tile = place_smem[1];
   const int warp = threadIdx.x / 32;
   const int pair = warp % S::key_warps, own = pair * 32;  // the first of this warp's keys, in the block
   const bool makes_ds = !S::pairs || warp >= S::key_warps, makes_p = !S::pairs || !makes_ds;
-  const int j0 = kv_tile * Bc, group = p.heads / p.kv_heads;
-  const Tiles queries = query_tiles<Br>(p, j0, Bc);  // of each head of the group
-  const int steps = queries.stop > queries.start ? group * (queries.stop - queries.start) : 0;
+  const int head_tiles = tensors.head_tiles, group = p.heads / p.kv_heads;
+  const Tiles seeing = query_tiles<Br>(p, kv_tile * Bc, Bc);  // of each head of the group
+  const int steps = seeing.stop > seeing.start ? group * (seeing.stop - seeing.start) : 0;
 
-  // The place at the next step: the next tile, or the first of the next head.
-  const auto place = [&](int head, int tile) -> Place {
-    const Tiles keys = key_tiles<Bc>(p, tile * Br, Br);
-    return {head, tile, keys.start, keys.stop};
+  // Tiles of queries are counted over all heads. The next one is the next of the same head, or the first of the next.
+  const auto after = [&](int tile) {
+    return tile % head_tiles + 1 < seeing.stop ? tile + 1 : tile / head_tiles * head_tiles + head_tiles + seeing.start;
   };
-  const auto after = [&](const Place& at) {
-    return at.tile + 1 < queries.stop ? place(at.head, at.tile + 1) : place(at.head + 1, queries.start);
-  };
-  const auto copy_stage = [&](int step, const Place& at) {
+  const auto copy_stage = [&](int step, int tile) {
     if (step < steps) {
       T* to = q_smem + step % 2 * 2 * Br * D;
-      const int i0 = at.tile * Br;
-      const View<const T>&q = tensors.q, &d_o = tensors.d_o;
-      copy_tile<Br, D, S::threads>(to, q.head(at.head, p.heads) + i0 * q.strides.row, p.seq_q - i0, q.strides.row);
-      copy_tile<Br, D, S::threads>(to + Br * D, d_o.head(at.head, p.heads) + i0 * d_o.strides.row, p.seq_q - i0,
-                                   d_o.strides.row);
+      const int head = tile / head_tiles, i0 = tile % head_tiles * Br;
+      copy_rows<Br, D, Br, S::threads>(to, tensors.q, tensors.q.of_head(head, p.heads), i0, p.seq_q);
+      copy_rows<Br, D, Br, S::threads>(to + Br * D, tensors.d_o, tensors.d_o.of_head(head, p.heads), i0, p.seq_q);
       if (threadIdx.x < 2 * Br / 4)
         cp_async_16(stats_smem + step % 2 * 2 * Br + threadIdx.x * 4,
-                    tensors.stats + (size_t(at.head) * tensors.head_tiles + at.tile) * 2 * Br + threadIdx.x * 4);
+                    tensors.stats + size_t(tile) * 2 * Br + threadIdx.x * 4);
     }
     cp_async_commit();
   };
-  copy_tile<Bc, D, S::threads>(k_smem, tensors.k.head(kv_head, p.kv_heads) + j0 * tensors.k.strides.row, p.seq_k - j0,
-                               tensors.k.strides.row);
-  copy_tile<Bc, D, S::threads>(v_smem, tensors.v.head(kv_head, p.kv_heads) + j0 * tensors.v.strides.row, p.seq_k - j0,
-                               tensors.v.strides.row);
-  Place at = place(kv_head * group, queries.start), before = at;
-  copy_stage(0, at);
+  copy_rows<Bc, D, Bc, S::threads>(k_smem, tensors.k, tensors.k.of_head(kv_head, p.kv_heads), kv_tile * Bc, p.seq_k);
+  copy_rows<Bc, D, Bc, S::threads>(v_smem, tensors.v, tensors.v.of_head(kv_head, p.kv_heads), kv_tile * Bc, p.seq_k);
+  int tile = kv_head * group * head_tiles + seeing.start, before = tile;
+  copy_stage(0, tile);
 
   // Whose turn it is to add this warp's part of a tile: kv tile by kv tile, from the first that a row of it sees.
   // Chapter 07, 8_final.cu, has a picture.
   const bool first_lane = threadIdx.x % 32 == 0;
-  const auto semaphore = [&](const Place& of) {
-    return tensors.turns + (size_t(of.head) * tensors.head_tiles + of.tile) * S::warps + warp;
-  };
+  const auto semaphore = [&](int tile) { return tensors.turns + size_t(tile) * S::warps + warp; };
+  const auto keys_of_tile = [&](int tile) { return key_tiles<Bc>(p, tile % head_tiles * Br, Br); };
   int seen = 0;
-  const auto pass_turn = [&](bool has_added, const Place& added, const Place& next) {
+  const auto pass_turn = [&](bool has_added, int added, int next) {
     __syncwarp();  // all lanes have added to tile `added`, in global memory
     if (first_lane) {
       seen = semaphore_peek(semaphore(next));
       fence_acq_rel();
-      if (has_added) semaphore_set(semaphore(added), kv_tile + 1 - added.seen);
+      if (has_added) semaphore_set(semaphore(added), kv_tile + 1 - keys_of_tile(added).start);
     }
   };
-  // dQ of a tile whose dS is in shared memory.
-  const auto make_dq = [&](int step, const Place& of) {
+  // dQ of a tile whose dS is in shared memory, from the step `of`.
+  const auto make_dq = [&](int of, int tile) {
     watch_step("dQ += dS K");
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
-    multiply_transpose<Bc>(dq_reg, ds_smem + step % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
-    watch("dQ", backward_pairs::watched_dq<S>(of.head * tensors.head_tiles + of.tile, p.seq_q), dq_reg, p.scale);
-    const int turn = kv_tile - of.seen;
-    if (first_lane && seen != turn) semaphore_wait(semaphore(of), turn);
+    multiply_transpose<Bc>(dq_reg, ds_smem + of % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
+    watch("dQ", backward_pairs::watched_dq<S>(tile, p.seq_q), dq_reg, p.scale);
+    const Tiles keys = keys_of_tile(tile);
+    if (first_lane && seen != kv_tile - keys.start) semaphore_wait(semaphore(tile), kv_tile - keys.start);
     __syncwarp();  // it is this warp's turn in global memory
-    add_dq<S>(p, tensors, dq_reg, kv_tile, of);
+    add_dq<S>(p, tensors, dq_reg, kv_tile, tile, keys);
   };
 
   float sums[S::pairs ? 1 : 2][2][D / 8][4] = {};  // dV and dK of 32 keys, or one of them
   auto &dv_reg = sums[0], &dk_reg = sums[S::pairs ? 0 : 1];
 
-  Place added = at;  // of a pair's warp that makes no dS: the tile that it added to last, if it did
+  int added = tile;  // of a pair's warp that makes no dS: the tile that it added to last, if it did
 #pragma unroll 1
   for (int step = 0; step < steps; step++) {
-    const Place next = after(at);
+    const int next = after(tile);
     cp_async_wait<0>();
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
     // before and with dS of the tile before that.
@@ -357,13 +349,13 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     if (makes_ds && step > 0) make_dq(step - 1, before);
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + step % 2 * 2 * Br * D;
-      const int i0 = at.tile * Br;
-      const typename X::Score score(p, tensors.alibi, at.head);
+      const int head = tile / head_tiles, i0 = tile % head_tiles * Br, j = kv_tile * Bc + own;
       multiply_tile<S, X, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile,
                                 q_tile + Br * D, stats_smem + step % 2 * 2 * Br,
-                                ds_smem + step % 2 * S::ds_stage + own * page_row, p, score, pair, {i0, j0 + own},
-                                {int64_t(at.head) * p.seq_q + i0, j0 + own, p.seq_q - i0, p.seq_k - j0 - own},
-                                {int64_t(kv_head) * p.seq_k + j0 + own, 0, p.seq_k - j0 - own, D});
+                                ds_smem + step % 2 * S::ds_stage + own * page_row, p,
+                                typename X::Score(p, tensors.alibi, head), pair, {i0, j},
+                                {int64_t(head) * p.seq_q + i0, j, p.seq_q - i0, p.seq_k - j},
+                                {int64_t(kv_head) * p.seq_k + j, 0, p.seq_k - j, D});
     };
     if constexpr (!S::pairs)
       multiply.template operator()<Role::all>();
@@ -372,15 +364,15 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     else
       multiply.template operator()<Role::ds_and_dk>();
     if (makes_ds) {
-      pass_turn(step > 0, before, at);
+      pass_turn(step > 0, before, tile);
     } else if (step > 0) {
       pass_turn(step > 1, added, before);
       make_dq(step - 1, before);
       added = before;
     }
     end_tile_of_pair<S>(pair, makes_ds);
-    before = at;
-    at = next;
+    before = tile;
+    tile = next;
   }
   cp_async_wait<0>();
   __syncthreads();  // dS of the last tile is in shared memory, and without any tile K and V
@@ -390,19 +382,19 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     __syncwarp();  // all lanes have added to the last tile, in global memory
     if (first_lane) {
       fence_acq_rel();
-      semaphore_set(semaphore(before), kv_tile + 1 - before.seen);
+      semaphore_set(semaphore(before), kv_tile + 1 - keys_of_tile(before).start);
     }
   }
   __syncthreads();  // everyone is done with K and V
 
-  const int j = j0 + own;
+  const int j = kv_tile * Bc + own;
   watch_step("dK and dV leave");
   if (makes_p)
-    store_rows<Bc, D>(tensors.dv.head(kv_head, p.kv_heads) + j * tensors.dv.strides.row, v_smem + own * page_row,
-                      dv_reg, 1 / p_factor, p.seq_k - j, tensors.dv.strides.row);
+    store_rows<Bc, D>(tensors.dv.at_row(tensors.dv.of_head(kv_head, p.kv_heads), j), v_smem + own * page_row, dv_reg,
+                      1 / p_factor, p.seq_k - j, size_t(tensors.dv.row) * 8);
   if (makes_ds)
-    store_rows<Bc, D>(tensors.dk.head(kv_head, p.kv_heads) + j * tensors.dk.strides.row, k_smem + own * page_row,
-                      dk_reg, p.scale, p.seq_k - j, tensors.dk.strides.row);
+    store_rows<Bc, D>(tensors.dk.at_row(tensors.dk.of_head(kv_head, p.kv_heads), j), k_smem + own * page_row, dk_reg,
+                      p.scale, p.seq_k - j, size_t(tensors.dk.row) * 8);
 }
 
 // The sink is a key whose V is 0: P = exp(sink - LSE), dP = 0, and dS = P (0 - delta), over all rows of a head. The

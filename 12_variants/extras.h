@@ -6,28 +6,49 @@
 #include <string>
 
 #include "attention/rung.h"
+#include "device/cp_async.h"
 #include "device/math.h"
+#include "device/swizzle.h"
 
 namespace variants {
 
 using attention::Problem;
 
-// A tensor [B, H, N, D] that lies as its strides say; only the D elements of a row are contiguous.
+// A tensor [B, H, N, D] that lies as its strides say; only the D elements of a row are contiguous. Places in it are
+// counted in pieces of 8 elements, 16 bytes: 32 bits can hold those of 64 GiB, and registers are scarce.
 template <class T>
 struct View {
   T* data;
-  attention::Strides strides;
+  unsigned batch, head, row;  // pieces from one to the next
 
-  // Row 0 of a head, which is counted over the whole batch; `heads` are those of a batch.
-  __device__ T* head(int head, int heads) const {
-    return data + head / heads * strides.batch + head % heads * strides.head;
-  }
+  // Of row 0 of a head, which is counted over the whole batch; `heads` are those of a batch.
+  __device__ unsigned of_head(int index, int heads) const { return index / heads * batch + index % heads * head; }
+  __device__ T* at(unsigned piece) const { return data + size_t(piece) * 8; }
+  __device__ T* at_row(unsigned head, int i) const { return at(head + unsigned(i) * row); }
 };
 
 // As the caller says, or one row behind the other.
 template <class T, class Pointer>
 View<T> view(const Problem& p, Pointer* data, const attention::Strides& given, int heads, int rows) {
-  return {static_cast<T*>(data), p.views ? given : attention::contiguous(heads, rows, p.head_dim)};
+  const attention::Strides strides = p.views ? given : attention::contiguous(heads, rows, p.head_dim);
+  return {static_cast<T*>(data), unsigned(strides.batch / 8), unsigned(strides.head / 8), unsigned(strides.row / 8)};
+}
+
+// A thread block of `threads` starts copying rows `first` to `first` + rows - 1 of a head to shared memory; zeros take
+// the place of those from `end` on.
+template <int rows, int D, int tile_rows, int threads, class T>
+__device__ void copy_rows(T* to,  // its first row, in a tile of tile_rows
+                          const View<const T>& from, unsigned head, int first, int end) {
+  constexpr int rows_per_copy = threads / (D / 8);
+  constexpr bool eights = rows_per_copy % 8 == 0;  // then a thread's pieces have the same place in every row
+  const int row = threadIdx.x / (D / 8), piece = threadIdx.x % (D / 8);
+  if (eights) to += swizzled_tile::position<tile_rows>(row, piece);
+#pragma unroll
+  for (int i = 0; i < rows; i += rows_per_copy) {
+    const int place = eights ? i * swizzled_tile::page_row : swizzled_tile::position<tile_rows>(row + i, piece);
+    cp_async_16_or_zero(to + place, from.at(head + unsigned(first + row + i) * from.row + piece),
+                        first + row + i < end);
+  }
 }
 
 // ---- Score functions -----------------------------------------------------------------------------------------

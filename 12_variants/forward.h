@@ -21,7 +21,6 @@
 #include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "attention/schedule.h"
-#include "device/cp_async.h"
 #include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/mma.h"
@@ -69,20 +68,6 @@ struct ForwardViews {
   View<T> o;        // [B, H, Nq, D]
 };
 
-// Starts copying rows `first` to `first` + rows - 1 of a head to shared memory; zeros take the place of those from
-// `end` on.
-template <int D, int rows, int tile_rows, class T>
-__device__ void copy_rows(T* to,          // its first row in a tile of tile_rows
-                          const T* from,  // row 0 of the head
-                          int64_t stride, int first, int end) {
-  constexpr int rows_per_copy = threads / (D / 8);
-  const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8), left = end - (first + row);
-  to += position<tile_rows>(row, chunk);
-  from += (first + row) * stride + chunk * 8;
-#pragma unroll
-  for (int i = 0; i < rows; i += rows_per_copy) cp_async_16_or_zero(to + i * page_row, from + i * stride, i < left);
-}
-
 // The keys that rows see: begin <= j < end is seen by one of them at least, first <= j < last by all.
 struct SeenKeys {
   int begin, end, first, last;
@@ -110,21 +95,20 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int w0 = i0 + warp * 32;  // this warp's first row
-  const T* const q = tensors.q.head(head, p.heads);
-  const T* const k = tensors.k.head(p.kv_head(head), p.kv_heads);
-  const T* const v = tensors.v.head(p.kv_head(head), p.kv_heads);
+  const unsigned k = tensors.k.of_head(p.kv_head(head), p.kv_heads);
+  const unsigned v = tensors.v.of_head(p.kv_head(head), p.kv_heads);
   const SeenKeys of_block = seen_by<X>(p, i0, min(i0 + Br, p.seq_q) - 1);
   const SeenKeys of_warp = seen_by<X>(p, w0, w0 + 31);
   const int begin = of_block.begin / stage * stage, end = of_block.end;
   const typename X::Score score(p, alibi, head);
   const unsigned q_row = head * p.seq_q + i0;  // over all heads
 
-  copy_rows<D, Br, Br>(q_smem, q, tensors.q.strides.row, i0, p.seq_q);
+  copy_rows<Br, D, Br, threads>(q_smem, tensors.q, tensors.q.of_head(head, p.heads), i0, p.seq_q);
   cp_async_commit();
   {
     T* const first_stage = kv_smem + begin / stage % 2 * 2 * stage * D;
-    copy_rows<D, stage, stage>(first_stage, k, tensors.k.strides.row, begin, end);
-    copy_rows<D, stage, stage>(first_stage + stage * D, v, tensors.v.strides.row, begin, end);
+    copy_rows<stage, D, stage, threads>(first_stage, tensors.k, k, begin, end);
+    copy_rows<stage, D, stage, threads>(first_stage + stage * D, tensors.v, v, begin, end);
   }
   cp_async_commit();
 
@@ -154,8 +138,8 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
     }
     const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
     T* const ahead = kv_smem + (tile ^ 2 * stage * D);
-    copy_rows<D, Bc, stage>(ahead, k, tensors.k.strides.row, j0 + stage, end);
-    copy_rows<D, Bc, stage>(ahead + stage * D, v, tensors.v.strides.row, j0 + stage, end);
+    copy_rows<Bc, D, stage, threads>(ahead, tensors.k, k, j0 + stage, end);
+    copy_rows<Bc, D, stage, threads>(ahead + stage * D, tensors.v, v, j0 + stage, end);
     cp_async_commit();
 
     // Only other warps have to compute this tile.
@@ -290,12 +274,12 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
             pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
     }
   __syncwarp();  // the warp's 32 rows of O are in shared memory
-  T* const o = tensors.o.head(head, p.heads);
+  const unsigned o = tensors.o.of_head(head, p.heads);
 #pragma unroll
   for (int i = lane; i < 32 * D / 8; i += 32) {
     const int row = warp * 32 + i / (D / 8), chunk = i % (D / 8);
     if (i0 + row < p.seq_q)
-      store_pack8(o + ((i0 + row) * tensors.o.strides.row + chunk * 8), load_pack8(q_smem + position<Br>(row, chunk)));
+      store_pack8(tensors.o.at_row(o + chunk, i0 + row), load_pack8(q_smem + position<Br>(row, chunk)));
   }
 }
 

@@ -12,12 +12,29 @@ namespace {
 constexpr int threads = 256;
 constexpr int block_rows = 64;  // rows of a tensor that a thread block copies
 
-// A tensor that is copied. The problem's tensors have narrow rows, those that the kernel works on have wide rows.
+// Where the rows of a tensor lie: one behind the other or, in a problem with views, as its strides say.
+struct Rows {
+  int heads = 0, rows = 0;  // of a batch, of a head; 0: one behind the other
+  Strides strides = {};     // elements
+
+  // Elements of T from the first row to row i, counted over all heads; `width` of them are a row.
+  template <class T>
+  __device__ int64_t at(int64_t i, int width) const {
+    if (rows == 0) return i * width;
+    const int64_t head = i / rows;
+    return (head / heads * strides.batch + head % heads * strides.head + i % rows * strides.row) /
+           int64_t(sizeof(T) / sizeof(uint16_t));
+  }
+};
+
+// A tensor that is copied. The problem's tensors have narrow rows, those that the kernel works on have wide rows, one
+// behind the other.
 struct Copy {
   const void* from;
   void* to;
   int64_t rows;
   int parts;  // of a row, 1 or 2, each of which is padded
+  Rows from_rows, to_rows;
 };
 
 struct Copies {
@@ -25,7 +42,9 @@ struct Copies {
   Copy list[most];
   int count = 0;
 
-  void add(const void* from, void* to, size_t rows, int parts = 1) { list[count++] = {from, to, int64_t(rows), parts}; }
+  void add(const void* from, void* to, size_t rows, int parts, const Rows& from_rows, const Rows& to_rows) {
+    list[count++] = {from, to, int64_t(rows), parts, from_rows, to_rows};
+  }
 };
 
 // Copies rows of `from_width` pieces to rows of `to_width`; blockIdx.y is the tensor. A wider row is filled up with
@@ -35,14 +54,16 @@ __global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_wid
   const Copy copy = copies.list[blockIdx.y];
   const int64_t first_row = int64_t(blockIdx.x) * block_rows;
   const int rows = int(min(int64_t(block_rows), copy.rows - first_row));  // 0 or fewer: it is a shorter tensor
-  const Piece* const from = static_cast<const Piece*>(copy.from) + first_row * from_width;
-  Piece* const to = static_cast<Piece*>(copy.to) + first_row * to_width;
+  const Piece* const from = static_cast<const Piece*>(copy.from);
+  Piece* const to = static_cast<Piece*>(copy.to);
   watch_step("rows of D numbers, wider or narrower");
   const int from_part = from_width / copy.parts, to_part = to_width / copy.parts;
 #pragma unroll 4
   for (int i = threadIdx.x; i < rows * to_width; i += threads) {
-    const int part = i / to_part, at = i % to_part;  // parts are counted over all rows
-    to[i] = at < from_part ? from[part * from_part + at] : Piece{};
+    const int64_t row = first_row + i / to_width;
+    const int column = i % to_width, part = column / to_part, at = column % to_part;
+    Piece* const place = to + (copy.to_rows.at<Piece>(row, to_width) + column);
+    *place = at < from_part ? from[copy.from_rows.at<Piece>(row, from_width) + part * from_part + at] : Piece{};
   }
 }
 
@@ -86,33 +107,36 @@ struct Padded {
     problem.head_dim = head_dim;
     const size_t q_rows = p.lse_size(), kv_rows = size_t(p.batch) * p.kv_heads * p.seq_k;
     const int rotated_parts = p.rope ? 2 : 1;
-    const auto input = [&](const void*& from, size_t rows, int parts) {
+    problem.views = false;
+    const auto of_queries = [&](const Strides& strides) { return p.views ? Rows{p.heads, p.seq_q, strides} : Rows{}; };
+    const auto of_keys = [&](const Strides& strides) { return p.views ? Rows{p.kv_heads, p.seq_k, strides} : Rows{}; };
+    const auto input = [&](const void*& from, size_t rows, int parts, const Rows& where) {
       void* const to = workspace.take(rows * head_dim * sizeof(uint16_t));
-      inputs.add(from, to, rows, parts);
+      inputs.add(from, to, rows, parts, where, {});
       from = to;
     };
-    const auto result = [&](void*& to, size_t rows, int parts) {
+    const auto result = [&](void*& to, size_t rows, int parts, const Rows& where) {
       void* const from = workspace.take(rows * head_dim * sizeof(uint16_t));
-      results.add(from, to, rows, parts);
+      results.add(from, to, rows, parts, {}, where);
       to = from;
     };
-    input(args.q, q_rows, rotated_parts);
-    input(args.k, kv_rows, rotated_parts);
-    input(args.v, kv_rows, 1);
+    input(args.q, q_rows, rotated_parts, of_queries(args.q_strides));
+    input(args.k, kv_rows, rotated_parts, of_keys(args.k_strides));
+    input(args.v, kv_rows, 1, of_keys(args.v_strides));
     if (p.rope)
       for (const float** table : {&args.rope.cos, &args.rope.sin}) {
         const void* wide = *table;
-        input(wide, p.rope_rows(), 1);
+        input(wide, p.rope_rows(), 1, {});
         *table = static_cast<const float*>(wide);
       }
     if constexpr (std::is_same_v<Args, ForwardArgs>) {
-      result(args.o, q_rows, 1);
+      result(args.o, q_rows, 1, of_queries(args.o_strides));
     } else {
-      input(args.o, q_rows, 1);
-      input(args.d_o, q_rows, 1);
-      result(args.dq, q_rows, rotated_parts);
-      result(args.dk, kv_rows, rotated_parts);
-      result(args.dv, kv_rows, 1);
+      input(args.o, q_rows, 1, of_queries(args.o_strides));
+      input(args.d_o, q_rows, 1, of_queries(args.d_o_strides));
+      result(args.dq, q_rows, rotated_parts, of_queries(args.dq_strides));
+      result(args.dk, kv_rows, rotated_parts, of_keys(args.dk_strides));
+      result(args.dv, kv_rows, 1, of_keys(args.dv_strides));
     }
   }
 };

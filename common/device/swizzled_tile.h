@@ -18,19 +18,18 @@
 namespace swizzled_tile {
 
 // A thread block of `threads` starts copying a tile to shared memory; rows that do not exist become zeros.
-template <int rows, int D, int threads, class T, class Stride = int>
+template <int rows, int D, int threads, class T>
 __device__ void copy_tile(T* tile,        // [rows][D]
                           const T* from,  // [rows_left, D] in global memory
-                          int rows_left,
-                          Stride stride = D) {  // elements from one row to the next
+                          int rows_left) {
   constexpr int rows_per_copy = threads / (D / 8);
   constexpr bool eights = rows_per_copy % 8 == 0;  // then a thread's chunks have the same place in every row
   const int row = threadIdx.x / (D / 8), chunk = threadIdx.x % (D / 8);
   if (eights) tile += position<rows>(row, chunk);
-  from += row * stride + chunk * 8;
+  from += row * D + chunk * 8;
 #pragma unroll
   for (int i = 0; i < rows; i += rows_per_copy)
-    cp_async_16_or_zero(tile + (eights ? i * page_row : position<rows>(row + i, chunk)), from + i * stride,
+    cp_async_16_or_zero(tile + (eights ? i * page_row : position<rows>(row + i, chunk)), from + i * D,
                         row + i < rows_left);
 }
 

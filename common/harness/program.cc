@@ -579,8 +579,12 @@ HostTensors inputs_of(const Options& options) {
   Problem narrow = options.problem;
   const int from = narrow.head_dim = options.padded_from, to = options.problem.head_dim;
   const HostTensors t = make_inputs(narrow, options.inputs, options.seed);
-  return {with_zeros(t.q, from, to), with_zeros(t.k, from, to), with_zeros(t.v, from, to), with_zeros(t.d_o, from, to),
-          t.alibi, t.sink};
+  return {with_zeros(t.q, from, to),
+          with_zeros(t.k, from, to),
+          with_zeros(t.v, from, to),
+          with_zeros(t.d_o, from, to),
+          t.alibi,
+          t.sink};
 }
 
 // One direction: checks what is asked for, then counts or times it. Returns the exit status.

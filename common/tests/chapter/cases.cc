@@ -19,6 +19,10 @@ std::string name(const Case& c) {
   text << "B" << p.batch << "_H" << p.heads << "_Hkv" << p.kv_heads << "_Nq" << p.seq_q << "_Nk" << p.seq_k << "_D"
        << p.head_dim << "_" << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_"
        << harness::name(c.inputs) << (p.rope ? "_rope" : "");
+  const auto side = [](int keys) { return keys < 0 ? std::string("all") : std::to_string(keys); };
+  if (extras(p) & attention::window) text << "_window_" << side(p.window_left) << "_" << side(p.window_right);
+  if (extras(p) & attention::softcap) text << "_softcap" << p.softcap;
+  text << (p.alibi ? "_alibi" : "") << (p.sink ? "_sink" : "") << (p.views ? "_views" : "");
   if (p.scale != attention::default_scale(p.head_dim)) text << "_scale" << p.scale;
   return text.str();
 }
@@ -52,7 +56,10 @@ std::vector<Case> cases_for_checks() {
   return cases;
 }
 
-bool must_be_supported(const Problem& p) { return attention::head_dim_not_8_to_128(p).empty() && p.seq_k <= 512; }
+bool must_be_supported(const Problem& p, unsigned taken) {
+  return attention::head_dim_not_8_to_128(p).empty() && p.seq_k <= 512 &&
+         attention::extras_unsupported(p, taken).empty();
+}
 
 namespace {
 
@@ -67,7 +74,7 @@ harness::Verdict run(const attention::Backward& pass, const Problem& p, const So
 template <class Pass>
 std::string solve_any(const Pass& pass, const Case& c, size_t guard, Judged judged) {
   if (const std::string why = attention::unsupported(pass, c.problem); !why.empty())
-    return must_be_supported(c.problem) ? "is refused: " + why : "";
+    return must_be_supported(c.problem, pass.takes) ? "is refused: " + why : "";
   const Solved& question = solved(c, std::is_same_v<Pass, attention::Backward>);
   try {
     const harness::Verdict verdict = run(pass, c.problem, question, guard);

@@ -38,9 +38,9 @@ Case many_tiles(int head_dim = 64);
 std::vector<Case> small_cases();
 std::vector<Case> cases_for_checks();  // those, and two that fill every buffer of tiles again
 
-// What every chapter must be able to do: head dims that are multiples of 8 up to 128, and 512 keys (more may not fit
-// where score rows are kept in shared memory).
-bool must_be_supported(const attention::Problem& problem);
+// What every pass must be able to do: head dims that are multiples of 8 up to 128, and 512 keys (more may not fit
+// where score rows are kept in shared memory), with the extras that it takes.
+bool must_be_supported(const attention::Problem& problem, unsigned taken = attention::no_extras);
 
 // Solves the case and compares with the reference: an empty string, or what is wrong, be it a number, a failed launch
 // or memory written to around the tensors. Outputs start as NaN. A problem may be refused unless must_be_supported.

@@ -200,6 +200,98 @@ std::vector<Case> other_head_dims() {
               .for_("the same, padded; the keys fill every buffer again, and each tile raises the maximum")};
 }
 
+// What is special about a case with extras.
+struct Extra {
+  int left = -1, right = -1;
+  float softcap = 0;
+  bool alibi = false, sink = false, views = false;
+};
+Case with(const Extra& extra, Case c) {
+  Problem& p = c.problem;
+  p.window_left = extra.left, p.window_right = extra.right, p.softcap = extra.softcap;
+  p.alibi = extra.alibi, p.sink = extra.sink, p.views = extra.views;
+  return c;
+}
+
+// Where a window begins and ends in tiles of 32, 64 and 128 rows and keys, and where rows or keys see nothing.
+std::vector<Case> windows() {
+  struct Window {
+    int seq_q, seq_k, left, right;
+    Mask mask;
+    const char* because;
+  };
+  constexpr Window all[] = {
+      {130, 130, 0, 0, Mask::none, "each query sees its own key, and no other"},
+      {129, 129, 31, 0, Mask::none, "32 keys: one tile, or parts of two"},
+      {200, 200, 64, 63, Mask::none, "128 keys: whole tiles and both edges in most tiles"},
+      {257, 257, 100, -1, Mask::causal, "a window under the causal mask: it ends at the diagonal"},
+      {150, 170, -1, 20, Mask::none, "no beginning: only the end of the keys moves"},
+      {150, 170, 20, -1, Mask::none, "no end: only the beginning moves"},
+      {70, 300, 5, 3, Mask::none, "few queries, aligned with the last keys: most keys are seen by none"},
+      {20, 400, 16, 0, Mask::none, "whole blocks of 128 keys that nobody sees have gradients of zero"},
+      {300, 70, 10, 10, Mask::none, "more queries than keys: whole tiles of rows see no key"},
+      {193, 64, 3, 130, Mask::none, "a right side that is longer than the keys"},
+      {65, 65, 4096, 4096, Mask::none, "a window that hides nothing"},
+  };
+  std::vector<Case> cases;
+  for (const Window& w : all) {
+    const size_t turn = cases.size();
+    cases.push_back(
+        with({w.left, w.right}, make({1, 2, 1, w.seq_q, w.seq_k, head_dims[turn % 2]}, dtypes[turn / 2 % 2], w.mask))
+            .for_(w.because));
+  }
+  return cases;
+}
+
+std::vector<Case> scores() {
+  const auto capped = [](float cap, Case c) { return with({.softcap = cap}, c); };
+  const auto alibi = [](Case c) { return with({.alibi = true}, c); };
+  return {
+      capped(3, make({1, 2, 1, 70, 130, 64}, DType::fp16, Mask::causal)).for_("a cap that most scores feel"),
+      capped(3, make({1, 2, 1, 130, 70, 128}, DType::bf16, Mask::causal)).for_("the same, with rows without a key"),
+      capped(30, make({1, 1, 1, 64, 192, 64}, DType::bf16, Mask::none, InputKind::loud))
+          .for_("scores far beyond the cap, whose derivative is 0"),
+      capped(30, make({1, 1, 1, 65, 97, 128}, DType::fp16, Mask::none, InputKind::large)).for_("|score| around 100"),
+      alibi(make({2, 4, 2, 70, 130, 64}, DType::fp16, Mask::causal)).for_("slopes of heads and batches"),
+      alibi(make({1, 4, 1, 129, 65, 128}, DType::bf16, Mask::none))
+          .for_("keys on both sides of a query, and queries before the first key"),
+      alibi(make({1, 1, 1, 3, 400, 128}, DType::fp16, Mask::none)).for_("distances of several tiles")};
+}
+
+std::vector<Case> sinks() {
+  const auto sink = [](Case c) { return with({.sink = true}, c); };
+  return {sink(make({2, 4, 2, 70, 130, 64}, DType::fp16, Mask::causal)).for_("a gradient that batches add to"),
+          sink(make({1, 2, 1, 150, 70, 128}, DType::bf16, Mask::causal)).for_("rows without a key have the sink alone"),
+          sink(make({1, 2, 1, 70, 1, 64}, DType::fp16, Mask::none, InputKind::loud))
+              .for_("one key, and scores far above and below the sink"),
+          sink(make({1, 2, 2, 64, 128, 128}, DType::fp16, Mask::none, InputKind::large))
+              .for_("scores around 100: exp(sink) alone is nothing, and exp(100) overflows")};
+}
+
+std::vector<Case> tensors_with_strides() {
+  const auto views = [](Case c) { return with({.views = true}, c); };
+  return {
+      views(make({2, 4, 2, 70, 130, 64}, DType::fp16, Mask::causal)).for_("batches, groups, and tails; D = 64"),
+      views(make({2, 2, 2, 130, 70, 128}, DType::bf16, Mask::causal)).for_("rows without a key; D = 128"),
+      views(make({2, 2, 1, 65, 97, 40}, DType::bf16, Mask::none)).for_("a head dim that is padded, by way of copies")};
+}
+
+std::vector<Case> extras_together() {
+  const auto small = [](int turn) {
+    return make({1, 2, 1, 70 + 31 * turn, 150, head_dims[turn % 2]}, dtypes[turn / 2 % 2], Mask::none);
+  };
+  return {with({.left = 40, .right = 3, .softcap = 3}, small(0)).for_("a window and a softcap"),
+          with({.left = 33, .right = 0, .alibi = true}, small(1)).for_("a window and ALiBi"),
+          with({.left = 20, .right = 20, .sink = true}, small(2)).for_("a window and a sink, with rows without a key"),
+          with({.softcap = 5, .sink = true}, small(3)).for_("a softcap and a sink"),
+          with({.alibi = true, .sink = true}, small(0)).for_("ALiBi and a sink"),
+          with({.left = 64, .right = 0, .views = true}, small(1)).for_("a window, and strides"),
+          with({.left = 50, .right = 9, .softcap = 4, .sink = true, .views = true}, small(2))
+              .for_("all that can be had together"),
+          with({.left = 50, .right = 0, .alibi = true, .sink = true, .views = true}, small(3))
+              .for_("the same, with the other score function")};
+}
+
 Case another_scale() {
   Case c = make({1, 1, 1, 64, 96, 64}, DType::fp16, Mask::causal).for_("a scale as no default has it");
   c.problem.scale = 0.3f;
@@ -402,6 +494,12 @@ std::vector<Kind> make_kinds() {
                    return std::string();
                  })};
   std::vector<Kind> all = {
+      solving("windows", "edges of a window that are one off, in the mask, in a tile or in what is left out",
+              windows()),
+      solving("scores", "scores or gradients without their function, or without its derivative", scores()),
+      solving("sinks", "sinks that are missing in a sum, in LSE or in a gradient", sinks()),
+      solving("views", "strides that are forgotten, and numbers between rows", tensors_with_strides()),
+      solving("extras", "extras that are right alone and not together", extras_together()),
       solving("lengths", "tails, and rows that see no key: lengths around the edges of tiles, Nq and Nk equal and not",
               around_the_edges_of_tiles()),
       solving(

@@ -70,7 +70,8 @@ Results expected(const Problem& p, const HostTensors& in) {
     for (int i = 0; i < p.seq_q; i++) {
       const int n = visible[i];
       if (n == 0) continue;
-      const reference::Forward row = reference::forward(q.row(i), k.topRows(n), v.topRows(n), p.scale, std::vector<int>{n});
+      const reference::Forward row =
+          reference::forward(q.row(i), k.topRows(n), v.topRows(n), p.scale, std::vector<int>{n});
       const reference::Gradients g =
           reference::backward(q.row(i), k.topRows(n), v.topRows(n), row, d_o.row(i), p.scale);
       f.o.row(i) = row.o;

@@ -20,8 +20,10 @@ std::string identity(const Case& c, bool backward) {
   std::ostringstream text;
   text << "batch " << p.batch << ", heads " << p.heads << ", kv heads " << p.kv_heads << ", queries " << p.seq_q
        << ", keys " << p.seq_k << ", head dim " << p.head_dim << ", " << attention::name(p.dtype) << ", mask "
-       << attention::name(p.mask) << ", scale " << std::hexfloat << p.scale << ", rope " << p.rope << ", inputs "
-       << harness::name(c.inputs) << ", seed " << seed << (backward ? ", backward" : "");
+       << attention::name(p.mask) << ", scale " << std::hexfloat << p.scale << ", rope " << p.rope << ", window "
+       << p.window_left << " " << p.window_right << ", softcap " << p.softcap << ", ALiBi " << p.alibi << ", sink "
+       << p.sink << ", views " << p.views << ", inputs " << harness::name(c.inputs) << ", seed " << seed
+       << (backward ? ", backward" : "");
   return text.str();
 }
 
@@ -32,7 +34,8 @@ void write(const std::string& path, const Case& c, bool backward, const Solved& 
   {
     std::ofstream file(unfinished, std::ios::binary);
     file << identity(c, backward) << '\n';
-    for (const auto* values : {&made.inputs.q, &made.inputs.k, &made.inputs.v, &made.inputs.d_o})
+    for (const auto* values :
+         {&made.inputs.q, &made.inputs.k, &made.inputs.v, &made.inputs.d_o, &made.inputs.alibi, &made.inputs.sink})
       harness::write_values(file, *values);
     made.reference.write(file);
     file << last_line;
@@ -48,7 +51,8 @@ Solved read(const std::string& path, std::istream& file, const Case& c, bool bac
   if (const std::string wanted = identity(c, backward); is != wanted)
     throw std::runtime_error(path + " is of another case (" + is + ") than the one that is tested (" + wanted + ")");
   harness::HostTensors inputs;
-  for (auto* values : {&inputs.q, &inputs.k, &inputs.v, &inputs.d_o}) harness::read_values(file, *values);
+  for (auto* values : {&inputs.q, &inputs.k, &inputs.v, &inputs.d_o, &inputs.alibi, &inputs.sink})
+    harness::read_values(file, *values);
   Solved found = {std::move(inputs), harness::Reference::read(file, c.problem)};
   std::string end;
   if (!std::getline(file, end) || end != last_line) throw std::runtime_error(path + " is not whole: remove it");
