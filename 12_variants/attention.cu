@@ -11,6 +11,7 @@ const attention::Chapter chapter = {
     .name = "12_variants",
     .idea = "views, windows, score functions and sinks, forward and backward, each for the price of what it adds",
     .rungs = {views, window, score, sink, all},
-    .starts_from = &all};
+    .starts_from = &all,
+    .general = false};  // where nobody names a chapter, it takes the problems that have extras
 
 }  // namespace variants

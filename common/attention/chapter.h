@@ -24,7 +24,7 @@ struct Chapter {
   bool rope = false;  // it solves problems with RoPE, and no others; all other chapters solve those without
   // If no chapter is named, the last one that supports the problem runs. `false` excludes this chapter, which is made
   // for few problems and is slower at the others that it supports; it still runs where its result chooses one of its
-  // own rungs (Pass::chooses).
+  // own rungs (Pass::chooses), and for problems with extras that it takes.
   bool general = true;
 };
 

@@ -2,6 +2,7 @@
 #include "capi/flash_attention_workbook.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -9,7 +10,9 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "capi/all_chapters.h"
 #include "device/cuda_error.h"
@@ -22,6 +25,7 @@ using attention::Forward;
 using attention::Pass;
 using attention::Problem;
 using attention::Rung;
+using attention::Strides;
 
 // A fixed buffer: a failure to allocate must not become one to report.
 thread_local char last_error[1024] = "";
@@ -119,22 +123,39 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
   return pass;
 }
 
+std::array<std::pair<const char*, const faw_strides*>, 8> strides_of(const faw_extras& extras) {
+  return {{{"q", extras.q},
+           {"k", extras.k},
+           {"v", extras.v},
+           {"o", extras.o},
+           {"d_o", extras.d_o},
+           {"dq", extras.dq},
+           {"dk", extras.dk},
+           {"dv", extras.dv}}};
+}
+
 Problem to_problem(bool rotates, const faw_problem* from) {
   if (!from) refuse("problem is NULL");
   if (from->dtype != FAW_FP16 && from->dtype != FAW_BF16)
     refuse("dtype is " + std::to_string(from->dtype) + ": it must be 0 (fp16) or 1 (bf16)");
   if (from->causal != 0 && from->causal != 1)
     refuse("causal is " + std::to_string(from->causal) + ": it must be 0 or 1");
-  const Problem problem = {.batch = from->batch,
-                           .heads = from->heads,
-                           .kv_heads = from->kv_heads,
-                           .seq_q = from->seq_q,
-                           .seq_k = from->seq_k,
-                           .head_dim = from->head_dim,
-                           .dtype = from->dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
-                           .mask = from->causal ? attention::Mask::causal : attention::Mask::none,
-                           .scale = from->scale,
-                           .rope = rotates};
+  Problem problem = {.batch = from->batch,
+                     .heads = from->heads,
+                     .kv_heads = from->kv_heads,
+                     .seq_q = from->seq_q,
+                     .seq_k = from->seq_k,
+                     .head_dim = from->head_dim,
+                     .dtype = from->dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
+                     .mask = from->causal ? attention::Mask::causal : attention::Mask::none,
+                     .scale = from->scale,
+                     .rope = rotates};
+  if (const faw_extras* extras = from->extras) {
+    problem.window_left = extras->window_left, problem.window_right = extras->window_right;
+    problem.softcap = extras->softcap;
+    problem.alibi = extras->alibi, problem.sink = extras->sink;
+    for (const auto& [name, strides] : strides_of(*extras)) problem.views = problem.views || strides;
+  }
   if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
   // Sizes in bytes, those of a workspace with S in it among them, have to fit size_t.
   const double scores =
@@ -166,6 +187,64 @@ attention::RopeTables rope_tables(const char* chapter_name, const faw_problem& p
     refuse(chapter.name + " does not rotate Q and K: rope_cos and rope_sin must be NULL");
   }
   return {problem.rope_cos, problem.rope_sin};
+}
+
+// The strides of a tensor [batch, heads, rows, D]. No two elements of a result may share a place.
+Strides to_strides(const char* name, const faw_strides* from, const Problem& p, int heads, int rows, bool result) {
+  if (!from) return attention::contiguous(heads, rows, p.head_dim);
+  const struct {
+    const char* name;
+    long long stride;
+    int size;
+  } axes[] = {{"batch", from->batch, p.batch}, {"head", from->head, heads}, {"row", from->row, rows}};
+  double extent = p.head_dim;
+  for (const auto& axis : axes) {
+    if (axis.stride < 0 || axis.stride % 8 != 0)
+      refuse(std::string(name) + "'s stride of " + axis.name + " is " + std::to_string(axis.stride) +
+             ": it must be a multiple of 8 elements, which are 16 bytes, and not negative");
+    extent += double(axis.size - 1) * double(axis.stride);
+  }
+  if (extent > 0x1p35) refuse(std::string(name) + " spans more than 64 GiB");
+  if (!result) return {from->batch, from->head, from->row};
+  // In the order of their strides, each axis with more than one part has to step over all of the axis before.
+  std::vector<std::pair<long long, int>> steps = {{1, p.head_dim}};
+  for (const auto& axis : axes)
+    if (axis.size > 1) steps.emplace_back(axis.stride, axis.size);
+  std::sort(steps.begin() + 1, steps.end());
+  long long covered = 1;
+  for (const auto& [stride, size] : steps) {
+    if (stride < covered) refuse(std::string(name) + "'s strides let two of its elements share a place");
+    covered = stride * (size - 1) + covered;
+  }
+  return {from->batch, from->head, from->row};
+}
+
+// What a call gives to kernels beside the tensors; all of it is contiguous and without extras if the problem has none.
+template <class Args>
+void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
+  constexpr bool is_backward = std::is_same_v<Args, attention::BackwardArgs>;
+  const faw_extras none = FAW_NO_EXTRAS, &extras = problem.extras ? *problem.extras : none;
+  const auto of_queries = [&](const char* name, const faw_strides* strides, bool result) {
+    return to_strides(name, strides, p, p.heads, p.seq_q, result);
+  };
+  const auto of_keys = [&](const char* name, const faw_strides* strides, bool result) {
+    return to_strides(name, strides, p, p.kv_heads, p.seq_k, result);
+  };
+  args.q_strides = of_queries("q", extras.q, false);
+  args.k_strides = of_keys("k", extras.k, false);
+  args.v_strides = of_keys("v", extras.v, false);
+  args.o_strides = of_queries("o", extras.o, !is_backward);
+  if (p.alibi) require_pointers({{"alibi", extras.alibi}});
+  if (p.sink) require_pointers({{"sink", extras.sink}});
+  args.alibi = extras.alibi, args.sink = extras.sink;
+  if constexpr (is_backward) {
+    args.d_o_strides = of_queries("d_o", extras.d_o, false);
+    args.dq_strides = of_queries("dq", extras.dq, true);
+    args.dk_strides = of_keys("dk", extras.dk, true);
+    args.dv_strides = of_keys("dv", extras.dv, true);
+    if (p.sink) require_pointers({{"d_sink", extras.d_sink}});
+    args.d_sink = extras.d_sink;
+  }
 }
 
 template <class Args>
@@ -204,15 +283,19 @@ Named runs(const Pass<Args>& pass, const Pass<Args> Rung::*direction, const Prob
 template <class Args>
 Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
   std::string refused = std::string("no chapter has a ") + name_of(direction) + (problem.rope ? " with rope" : "");
+  if (const std::string extras = attention::extras_unsupported(problem, attention::no_extras); !extras.empty())
+    refused += ": " + extras;
   const auto chapters = all_chapters();
   for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
     const Rung* rung = find_rung(**chapter, nullptr, direction);
     if (!rung || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
     const Pass<Args>& pass = rung->*direction;
-    if (!(*chapter)->general && !pass.chooses) continue;
+    if (!attention::extras_unsupported(problem, pass.takes).empty()) continue;
+    const bool wanted = (*chapter)->general || attention::extras(problem) != attention::no_extras;
+    if (!wanted && !pass.chooses) continue;
     if (const std::string why = attention::unsupported(pass, problem); !why.empty()) {
-      if ((*chapter)->general) refused = (*chapter)->name + ": " + why;
-    } else if ((*chapter)->general || runs(pass, direction, problem).chapter == *chapter) {
+      if (wanted) refused = (*chapter)->name + ": " + why;
+    } else if (wanted || runs(pass, direction, problem).chapter == *chapter) {
       return {*chapter, rung};
     }
   }
@@ -243,7 +326,8 @@ faw_status faw_default_problem(faw_problem* problem) {
                 .causal = p.mask == attention::Mask::causal,
                 .scale = p.scale,
                 .rope_cos = nullptr,
-                .rope_sin = nullptr};
+                .rope_sin = nullptr,
+                .extras = nullptr};
   });
 }
 
@@ -328,7 +412,9 @@ faw_status faw_forward(const char* chapter, const char* rung, const faw_problem*
     require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}});
     if (pass.writes_lse) require_pointers({{"lse", lse}});
     require_workspace(pass, p, workspace);
-    pass.run(p, {q, k, v, o, lse, workspace, rope_tables(chapter, *problem)}, static_cast<cudaStream_t>(stream));
+    attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, *problem)};
+    add_extras(args, p, *problem);
+    pass.run(p, args, static_cast<cudaStream_t>(stream));
   });
 }
 
@@ -341,8 +427,9 @@ faw_status faw_backward(const char* chapter, const char* rung, const faw_problem
     require_pointers(
         {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"lse", lse}, {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}});
     require_workspace(pass, p, workspace);
-    pass.run(p, {q, k, v, o, lse, d_o, dq, dk, dv, workspace, rope_tables(chapter, *problem)},
-             static_cast<cudaStream_t>(stream));
+    attention::BackwardArgs args = {q, k, v, o, lse, d_o, dq, dk, dv, workspace, rope_tables(chapter, *problem)};
+    add_extras(args, p, *problem);
+    pass.run(p, args, static_cast<cudaStream_t>(stream));
   });
 }
 

@@ -1,7 +1,7 @@
 /* Every chapter's attention, as C functions on device pointers: for PyTorch through common/python, or for any other
  * language.
  *
- * Tensors are contiguous and row-major, 16-byte aligned, in device memory:
+ * Tensors are contiguous and row-major unless faw_extras has their strides, 16-byte aligned, in device memory:
  *
  *   q, o, d_o, dq   [batch, heads,    seq_q, head_dim]   fp16 or bf16
  *   k, v, dk, dv    [batch, kv_heads, seq_k, head_dim]   fp16 or bf16
@@ -37,6 +37,27 @@ typedef enum {
 
 typedef enum { FAW_FP16 = 0, FAW_BF16 = 1 } faw_dtype;
 
+/* Elements from one batch, head and row of a tensor [batch, heads, sequence, head_dim] to the next: multiples of 8,
+ * none negative. The elements of a row are consecutive. */
+typedef struct {
+  long long batch, head, row;
+} faw_strides;
+
+/* What models add to attention. All of it can be left out; common/attention/problem.h has the formulas and where they
+ * are from. FAW_NO_EXTRAS leaves everything out. */
+typedef struct {
+  int window_left,
+      window_right;   /* query i sees keys from i + seq_k - seq_q - left to i + seq_k - seq_q + right; -1: all */
+  float softcap;      /* scores become softcap * tanh(score / softcap); 0: none */
+  const float* alibi; /* [batch, heads], slopes, or NULL: scores lose slope * |i + seq_k - seq_q - j| */
+  const float* sink;  /* [heads], or NULL: exp(sink) is one more term of each row's sum, and of lse */
+  float* d_sink;      /* [heads], written by a backward of a problem with sinks; else NULL */
+  /* Where tensors lie, or NULL for one that is contiguous. */
+  const faw_strides *q, *k, *v, *o, *d_o, *dq, *dk, *dv;
+} faw_extras;
+#define FAW_NO_EXTRAS \
+  { -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+
 typedef struct {
   int batch;
   int heads; /* query heads, a multiple of kv_heads: query head h reads kv head h / (heads / kv_heads) */
@@ -52,6 +73,10 @@ typedef struct {
    * query i at i + seq_k - seq_q. Asking for the size of a workspace does not need them. */
   const float* rope_cos;
   const float* rope_sin;
+  /* For chapters that take some (12_variants, which faw_default_chapter finds); NULL for none. Asking for the size of a
+   * workspace, or for a chapter, does not need what alibi, sink, d_sink and the strides point to: only whether they are
+   * NULL. */
+  const faw_extras* extras;
 } faw_problem;
 
 /* What went wrong in this thread's last call that did not return FAW_OK; "" before there is one. Never NULL; valid

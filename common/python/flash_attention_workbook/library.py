@@ -15,7 +15,8 @@ class Problem(ctypes.Structure):
 
     _fields_ = [(name, ctypes.c_int) for name in
                 ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal")]
-    _fields_ += [("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p)]
+    _fields_ += [("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p),
+                 ("extras", ctypes.c_void_p)]
 
 
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)

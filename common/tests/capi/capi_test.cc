@@ -40,6 +40,7 @@ faw_problem as_c(const Problem& p) {
           p.mask == attention::Mask::causal,
           p.scale,
           nullptr,
+          nullptr,
           nullptr};
 }
 
@@ -110,7 +111,8 @@ TEST(Book, CountsFlopsAsFlashAttentionDoes) {
                          .causal = 0,
                          .scale = 1,
                          .rope_cos = nullptr,
-                         .rope_sin = nullptr};
+                         .rope_sin = nullptr,
+                         .extras = nullptr};
   const double full = 4.0 * 3 * 4 * 128 * (1 << 17) * (1 << 18);
   double flops = 0;
   ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);

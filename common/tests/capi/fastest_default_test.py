@@ -89,7 +89,8 @@ NUMBERS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim")
 
 class Problem(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int) for name in (*NUMBERS, "dtype", "causal")] + [
-        ("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p)]
+        ("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p),
+        ("extras", ctypes.c_void_p)]
 
 
 LIBRARY.faw_error.restype = ctypes.c_char_p

@@ -32,7 +32,9 @@ Problem make_problem(int heads, int kv_heads, int seq_q, int seq_k, int head_dim
 // Name of a problem in a failure message.
 std::string describe(const Problem& p) {
   return "heads " + std::to_string(p.heads) + "/" + std::to_string(p.kv_heads) + ", seq " + std::to_string(p.seq_q) +
-         "x" + std::to_string(p.seq_k) + ", D " + std::to_string(p.head_dim) + ", " + name(p.mask);
+         "x" + std::to_string(p.seq_k) + ", D " + std::to_string(p.head_dim) + ", " + name(p.mask) + ", window " +
+         std::to_string(p.window_left) + "," + std::to_string(p.window_right) + ", softcap " +
+         std::to_string(p.softcap) + (p.alibi ? ", ALiBi" : "") + (p.sink ? ", sink" : "");
 }
 
 // Every relation that the definition distinguishes: N = 1, seq_q below, at and above seq_k, rows that see no key
@@ -44,6 +46,30 @@ const std::vector<Problem> problems = {
     make_problem(4, 2, 7, 3, 6, Mask::none),    make_problem(4, 2, 7, 3, 6, Mask::causal),
     make_problem(6, 2, 1, 9, 4, Mask::causal),  make_problem(3, 1, 9, 1, 4, Mask::causal),
     make_problem(3, 3, 4, 6, 16, Mask::causal),
+};
+
+struct Extra {
+  int left = -1, right = -1;
+  float softcap = 0;
+  bool alibi = false, sink = false;
+};
+Problem with(const Extra& extra, Problem p) {
+  p.window_left = extra.left, p.window_right = extra.right, p.softcap = extra.softcap;
+  p.alibi = extra.alibi, p.sink = extra.sink;
+  return p;
+}
+
+// Each extra alone, with rows and keys that see nothing, and all of them together.
+const std::vector<Problem> problems_with_extras = {
+    with({.left = 2, .right = 1}, make_problem(2, 1, 6, 6, 4, Mask::none)),
+    with({.left = 0, .right = 0}, make_problem(2, 1, 3, 7, 4, Mask::none)),
+    with({.left = 1, .right = 1}, make_problem(2, 1, 7, 3, 4, Mask::none)),
+    with({.left = 2}, make_problem(2, 2, 5, 7, 4, Mask::causal)),
+    with({.right = 2}, make_problem(2, 2, 7, 5, 4, Mask::none)),
+    with({.softcap = 1.5}, make_problem(2, 1, 4, 6, 4, Mask::causal)),
+    with({.alibi = true}, make_problem(4, 2, 4, 6, 4, Mask::none)),
+    with({.sink = true}, make_problem(4, 2, 6, 4, 4, Mask::causal)),
+    with({.left = 3, .right = 1, .softcap = 2, .alibi = true, .sink = true}, make_problem(4, 2, 6, 7, 4, Mask::none)),
 };
 
 // Logits with a spread of several units.
@@ -60,8 +86,10 @@ struct Inputs {
       : q(random_tensor(p.q_size(), 1)),
         k(random_tensor(p.kv_size(), 2)),
         v(random_tensor(p.kv_size(), 3)),
-        d_o(random_tensor(p.q_size(), 4)) {}
-  std::vector<float> q, k, v, d_o;
+        d_o(random_tensor(p.q_size(), 4)),
+        alibi(random_tensor(p.alibi_size(), 5, 0.3f)),
+        sink(random_tensor(p.sink_size(), 6)) {}
+  std::vector<float> q, k, v, d_o, alibi, sink;
 };
 
 // One element of O (and of LSE) from the formula alone: indices, loops, no maximum, no matrices.
@@ -69,24 +97,30 @@ double o_element(const Problem& p, const Inputs& in, int b, int h, int i, int d,
   const int group = p.heads / p.kv_heads;
   double numerator = 0, denominator = 0;
   for (int j = 0; j < p.seq_k; j++) {
-    if (p.mask == Mask::causal && j > i + p.seq_k - p.seq_q) continue;
+    const int own = i + p.seq_k - p.seq_q;
+    if (p.mask == Mask::causal && j > own) continue;
+    if ((p.window_left >= 0 && j < own - p.window_left) || (p.window_right >= 0 && j > own + p.window_right)) continue;
     const size_t q_row = (size_t(b) * p.heads + h) * p.seq_q + i;
     const size_t k_row = (size_t(b) * p.kv_heads + h / group) * p.seq_k + j;
     double s = 0;
     for (int e = 0; e < p.head_dim; e++) s += double(in.q[q_row * p.head_dim + e]) * in.k[k_row * p.head_dim + e];
-    const double weight = std::exp(p.scale * s);
+    s *= p.scale;
+    if (p.softcap > 0) s = p.softcap * std::tanh(s / p.softcap);
+    if (p.alibi) s -= in.alibi[size_t(b) * p.heads + h] * std::abs(own - j);
+    const double weight = std::exp(s);
     numerator += weight * in.v[k_row * p.head_dim + d];
     denominator += weight;
   }
+  if (p.sink) denominator += std::exp(double(in.sink[h]));
   *lse = std::log(denominator);
   return denominator == 0 ? 0 : numerator / denominator;
 }
 
-TEST(Forward, IsTheFormulaWrittenAsLoops) {
-  for (const Problem& p : problems) {
+void expect_the_formula(const std::vector<Problem>& of) {
+  for (const Problem& p : of) {
     SCOPED_TRACE(describe(p));
     const Inputs in(p);
-    const ForwardTensors out = forward(p, in.q, in.k, in.v);
+    const ForwardTensors out = forward(p, in.q, in.k, in.v, {.alibi = in.alibi, .sink = in.sink});
     size_t row = 0;
     for (int b = 0; b < p.batch; b++) {
       for (int h = 0; h < p.heads; h++) {
@@ -104,8 +138,12 @@ TEST(Forward, IsTheFormulaWrittenAsLoops) {
   }
 }
 
+TEST(Forward, IsTheFormulaWrittenAsLoops) { expect_the_formula(problems); }
+TEST(Forward, IsTheFormulaWrittenAsLoopsWithExtras) { expect_the_formula(problems_with_extras); }
+
 // sum(dO * O), whose gradients backward() computes.
-double loss(const Problem& p, const Inputs& in, const Options& options) {
+double loss(const Problem& p, const Inputs& in, Options options) {
+  options.alibi = in.alibi, options.sink = in.sink;
   const ForwardTensors out = forward(p, in.q, in.k, in.v, options);
   double sum = 0;
   for (size_t n = 0; n < out.o.size(); n++) sum += in.d_o[n] * out.o[n];
@@ -129,9 +167,10 @@ void expect_gradient(const Problem& p, Inputs& in, std::vector<float>& x, const 
 }
 
 // Both with and without RoPE, whose gradients go back through the rotation.
-void expect_gradients(const Problem& p, const Options& options) {
+void expect_gradients(const Problem& p, Options options) {
   Inputs in(p);
-  for (auto* x : {&in.q, &in.k, &in.v})
+  options.alibi = in.alibi, options.sink = in.sink;
+  for (auto* x : {&in.q, &in.k, &in.v, &in.sink})
     for (float& element : *x) element = std::round(element * 4096) / 4096;
   const GradientTensors g = backward(p, in.q, in.k, in.v, in.d_o, options);
   {
@@ -146,10 +185,21 @@ void expect_gradients(const Problem& p, const Options& options) {
     SCOPED_TRACE("dV");
     expect_gradient(p, in, in.v, g.dv, options);
   }
+  {
+    SCOPED_TRACE("dsink");
+    expect_gradient(p, in, in.sink, g.d_sink, options);
+  }
 }
 
 TEST(Backward, IsTheDerivativeOfTheForward) {
   for (const Problem& p : problems) {
+    SCOPED_TRACE(describe(p));
+    expect_gradients(p, {});
+  }
+}
+
+TEST(Backward, IsTheDerivativeOfTheForwardWithExtras) {
+  for (const Problem& p : problems_with_extras) {
     SCOPED_TRACE(describe(p));
     expect_gradients(p, {});
   }
