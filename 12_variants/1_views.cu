@@ -17,8 +17,15 @@ using Plain = With<false, Linear, false>;
 
 extern const attention::Forward views_forward;
 extern const attention::Backward views_backward;
-constinit const attention::Forward views_forward = forward_for(run_forward<Plain>, 0);
-constinit const attention::Backward views_backward = backward_for(run_backward<Plain>, 0);
+constinit const attention::Forward views_forward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                    .workspace_bytes = attention::no_workspace,
+                                                    .run = run_forward<Plain>,
+                                                    .writes_lse = true,
+                                                    .takes = attention::views};
+constinit const attention::Backward views_backward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                      .workspace_bytes = backward_workspace,
+                                                      .run = run_backward<Plain>,
+                                                      .takes = attention::views};
 
 extern const attention::Rung views;
 constinit const attention::Rung views = {.name = "views",

@@ -22,8 +22,15 @@ using Window = With<true, Linear, false>;
 
 extern const attention::Forward window_forward;
 extern const attention::Backward window_backward;
-constinit const attention::Forward window_forward = forward_for(run_forward<Window>, attention::window);
-constinit const attention::Backward window_backward = backward_for(run_backward<Window>, attention::window);
+constinit const attention::Forward window_forward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                     .workspace_bytes = attention::no_workspace,
+                                                     .run = run_forward<Window>,
+                                                     .writes_lse = true,
+                                                     .takes = attention::views | attention::window};
+constinit const attention::Backward window_backward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                       .workspace_bytes = backward_workspace,
+                                                       .run = run_backward<Window>,
+                                                       .takes = attention::views | attention::window};
 
 extern const attention::Rung window;
 constinit const attention::Rung window = {.name = "window",

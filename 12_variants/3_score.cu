@@ -37,9 +37,16 @@ void backward_of_score(const Problem& p, const BackwardArgs& args, cudaStream_t 
 
 extern const attention::Forward score_forward;
 extern const attention::Backward score_backward;
-constinit const attention::Forward score_forward = forward_for(forward_of_score, attention::softcap | attention::alibi);
-constinit const attention::Backward score_backward =
-    backward_for(backward_of_score, attention::softcap | attention::alibi);
+constinit const attention::Forward score_forward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                    .workspace_bytes = attention::no_workspace,
+                                                    .run = forward_of_score,
+                                                    .writes_lse = true,
+                                                    .takes = attention::views | attention::softcap | attention::alibi};
+constinit const attention::Backward score_backward = {
+    .unsupported = attention::head_dim_not_8_to_128,
+    .workspace_bytes = backward_workspace,
+    .run = backward_of_score,
+    .takes = attention::views | attention::softcap | attention::alibi};
 
 extern const attention::Rung score;
 constinit const attention::Rung score = {.name = "score",

@@ -32,8 +32,15 @@ void backward_with_sink(const Problem& p, const BackwardArgs& args, cudaStream_t
 
 extern const attention::Forward sink_forward;
 extern const attention::Backward sink_backward;
-constinit const attention::Forward sink_forward = forward_for(forward_with_sink, attention::sink);
-constinit const attention::Backward sink_backward = backward_for(backward_with_sink, attention::sink);
+constinit const attention::Forward sink_forward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                   .workspace_bytes = attention::no_workspace,
+                                                   .run = forward_with_sink,
+                                                   .writes_lse = true,
+                                                   .takes = attention::views | attention::sink};
+constinit const attention::Backward sink_backward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                     .workspace_bytes = backward_workspace,
+                                                     .run = backward_with_sink,
+                                                     .takes = attention::views | attention::sink};
 
 extern const attention::Rung sink;
 constinit const attention::Rung sink = {.name = "sink",

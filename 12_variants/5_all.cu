@@ -42,8 +42,15 @@ void backward_of_any(const Problem& p, const BackwardArgs& args, cudaStream_t st
 
 constexpr unsigned everything = attention::window | attention::softcap | attention::alibi | attention::sink;
 
-constexpr attention::Forward all_forward = forward_for(forward_of_any, everything);
-constexpr attention::Backward all_backward = backward_for(backward_of_any, everything);
+constexpr attention::Forward all_forward = {.unsupported = attention::head_dim_not_8_to_128,
+                                            .workspace_bytes = attention::no_workspace,
+                                            .run = forward_of_any,
+                                            .writes_lse = true,
+                                            .takes = attention::views | everything};
+constexpr attention::Backward all_backward = {.unsupported = attention::head_dim_not_8_to_128,
+                                              .workspace_bytes = backward_workspace,
+                                              .run = backward_of_any,
+                                              .takes = attention::views | everything};
 
 }  // namespace
 

@@ -455,13 +455,4 @@ inline size_t backward_workspace(const Problem& p) {
   return attention::BackwardWorkspace::bytes(p, 64, backward_pairs::Shape128::warps);
 }
 
-// A backward for D = 64 and 128 of kernels with these extras, beside views.
-constexpr attention::Backward backward_for(void (*run)(const Problem&, const BackwardArgs&, cudaStream_t),
-                                           unsigned extras) {
-  return {.unsupported = not_for_the_loops,
-          .workspace_bytes = backward_workspace,
-          .run = run,
-          .takes = attention::views | extras};
-}
-
 }  // namespace variants

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <string>
 
 #include "attention/rung.h"
 #include "device/cp_async.h"
@@ -98,12 +97,6 @@ struct Alibi {
   __device__ float operator()(float s, int distance) const { return s * scale_log2 - per_key * float(abs(distance)); }
   __device__ float slope(float) const { return 1; }
 };
-
-// For Pass::unsupported of every rung: what the loops are not made for.
-inline std::string not_for_the_loops(const Problem& p) {
-  if (p.softcap > 0 && p.alibi) return "the problem has a softcap and ALiBi: supported is one score function at a time";
-  return attention::head_dim_not_8_to_128(p);
-}
 
 // ---- What a kernel has ---------------------------------------------------------------------------------------
 

@@ -297,14 +297,4 @@ void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
   });
 }
 
-// A forward for D = 64 and 128 of kernels with these extras, beside views.
-constexpr attention::Forward forward_for(void (*run)(const Problem&, const ForwardArgs&, cudaStream_t),
-                                         unsigned extras) {
-  return {.unsupported = not_for_the_loops,
-          .workspace_bytes = attention::no_workspace,
-          .run = run,
-          .writes_lse = true,
-          .takes = attention::views | extras};
-}
-
 }  // namespace variants

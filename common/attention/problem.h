@@ -18,6 +18,7 @@
 //   window     query i sees keys i + seq_k - seq_q - left <= j <= i + seq_k - seq_q + right (Beltagy et al. 2020)
 //   softcap    S = softcap tanh(scale Q K^T / softcap) (Gemma 2, 2024)
 //   alibi      S_ij -= slope |i + seq_k - seq_q - j|, a slope for every head (Press et al. 2022)
+//              (a softcap and ALiBi are two score functions, and a problem has one)
 //   sink       a number s for every head: exp(s) is one more term of each row's sum, and of LSE (gpt-oss, 2025)
 //
 // NaN and infinities in the inputs reach every result that depends on them, and spread no further, with one exception:

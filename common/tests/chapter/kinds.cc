@@ -482,11 +482,22 @@ std::string refusal_missing(const Pass<Args>& pass, const Case& c) {
   return named && why.find('\n') == std::string::npos ? "" : "of this head dim it says: " + why;
 }
 
+// The small cases that are looked at access by access, and for passes that take them two with extras.
+std::vector<Case> checked() {
+  std::vector<Case> cases = cases_for_checks();
+  cases.push_back(
+      with({.left = 33, .right = 5, .sink = true, .views = true}, make({1, 2, 1, 70, 200, 64}, DType::fp16, Mask::none))
+          .for_("a window that begins and ends inside of tiles, in tensors with gaps, D = 64"));
+  cases.push_back(with({.left = 20, .right = 0, .softcap = 3}, make({1, 1, 1, 130, 67, 128}, DType::bf16, Mask::none))
+                      .for_("rows and keys that see nothing, and a score function, D = 128"));
+  return cases;
+}
+
 std::vector<Kind> make_kinds() {
   if (can_trace())
     return {kind("trace",
                  "races on shared memory, reads of what is not there yet, waits that are missing: whatever is computed",
-                 cases_for_checks(), [](const auto& pass, const Case& c) {
+                 checked(), [](const auto& pass, const Case& c) {
                    if (!attention::unsupported(pass, c.problem).empty()) return std::string();
                    // Kernels that nobody has read may do something else, or nothing, where they are traced.
                    if (harness::kernels_are_apart()) return solve(pass, c);
@@ -494,12 +505,6 @@ std::vector<Kind> make_kinds() {
                    return std::string();
                  })};
   std::vector<Kind> all = {
-      solving("windows", "edges of a window that are one off, in the mask, in a tile or in what is left out",
-              windows()),
-      solving("scores", "scores or gradients without their function, or without its derivative", scores()),
-      solving("sinks", "sinks that are missing in a sum, in LSE or in a gradient", sinks()),
-      solving("views", "strides that are forgotten, and numbers between rows", tensors_with_strides()),
-      solving("extras", "extras that are right alone and not together", extras_together()),
       solving("lengths", "tails, and rows that see no key: lengths around the edges of tiles, Nq and Nk equal and not",
               around_the_edges_of_tiles()),
       solving(
@@ -527,6 +532,12 @@ std::vector<Kind> make_kinds() {
        {ragged().for_("ragged tiles, at positions from 1000 on")},
        with_all_positions_moved,
        [](const attention::Backward&, const Case&) { return std::string(); }},
+      solving("windows", "edges of a window that are one off, in the mask, in a tile or in what is left out",
+              windows()),
+      solving("scores", "scores or gradients without their function, or without its derivative", scores()),
+      solving("sinks", "sinks that are missing in a sum, in LSE or in a gradient", sinks()),
+      solving("views", "strides that are forgotten, and numbers between rows", tensors_with_strides()),
+      solving("extras", "extras that are right alone and not together", extras_together()),
       kind("refusals", "what nobody supports, and is not refused", unsupported_head_dims(),
            [](const auto& pass, const Case& c) { return refusal_missing(pass, c); }),
   };
@@ -539,9 +550,6 @@ std::vector<Kind> make_kinds() {
                        both_ragged(), [](const auto& pass, const Case& c) { return solve(in_a_graph(pass), c); }));
 #endif
   } else {
-    // On a GPU every case has them.
-    all.push_back(
-        solving("guards", "writing a little before a tensor, or using what is read there", small_cases(), 256));
     // What a launch leaves in the workspace, sums and counters of thread blocks among it, is nothing to the next one.
     all.push_back(kind("again", "what the launch before has left in the workspace", both_ragged(),
                        [](const auto& pass, const Case& c) { return solve(twice(pass), c); }));

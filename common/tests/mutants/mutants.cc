@@ -103,6 +103,38 @@ constexpr Described of_the_backward[] = {
 };
 static_assert(std::size(of_the_backward) == size_t(BackwardMutation::count));
 
+// In the order of ExtraMutation; each takes only what its mistake is about, so that all else about it is right.
+struct DescribedExtra {
+  const char* name;
+  const char* mistake;
+  unsigned takes;
+};
+constexpr unsigned every_extra =
+    attention::views | attention::window | attention::softcap | attention::alibi | attention::sink;
+constexpr DescribedExtra of_extras[] = {
+    {"none", "the kernel is right", every_extra},
+    {"window_begins_late", "the first key of the window is hidden", attention::window},
+    {"window_begins_with_a_tile", "the window begins with the tile of 32 that its first key is in", attention::window},
+    {"window_ends_early", "the last key of the window is hidden", attention::window},
+    {"window_top_left", "the window goes along with i - j, whatever Nk - Nq is", attention::window},
+    {"softcap_of_the_product", "the softcap bends q k, and the scale comes after it", attention::softcap},
+    {"alibi_on_one_side", "keys after the query's own lose nothing", attention::alibi},
+    {"alibi_of_first_batch", "every batch has the slopes of the first", attention::alibi},
+    {"no_sink", "the sink is left out", attention::sink},
+    {"sink_of_zero", "every head's sink is 0: a softmax off by one", attention::sink},
+    {"sink_not_in_lse", "LSE is that of the keys alone", attention::sink},
+    {"rows_without_gaps", "O is written as if it were contiguous", attention::views},
+    {"writes_into_gaps", "a number is written behind each row of a tensor with gaps", attention::views},
+    {"softcap_without_windows", "where there is a window the softcap is forgotten",
+     attention::window | attention::softcap},
+    {"softcap_without_slope", "dS as if the score were the product itself", attention::softcap},
+    {"last_query_of_window", "dK and dV miss the last query that sees the key", attention::window},
+    {"unseen_keys_unwritten", "dK and dV of keys that no query sees are left as they were", attention::window},
+    {"sink_of_one_batch", "the sink's gradient is that of the first batch", attention::sink},
+    {"sink_pushed_up", "the sink's gradient has the wrong sign", attention::sink},
+};
+static_assert(std::size(of_extras) == size_t(ExtraMutation::count));
+
 // In the order of HopperMutation.
 constexpr Described of_hopper[] = {
     {"none", "the kernel is right"},
@@ -129,6 +161,13 @@ std::vector<Mutant> list() {
   for (size_t i = 1; i < size_t(BackwardMutation::count); i++) {
     const auto& [name, mistake, rope, needs_a_gpu] = of_the_backward[i];
     mutants.push_back({name, mistake, rope, needs_a_gpu, false, {}, backward(BackwardMutation(i))});
+  }
+  for (size_t i = 1; i < size_t(ExtraMutation::count); i++) {
+    const auto& [name, mistake, takes] = of_extras[i];
+    if (ExtraMutation(i) <= ExtraMutation::last_of_the_forward)
+      mutants.push_back({name, mistake, false, false, false, forward(ExtraMutation(i), takes)});
+    else
+      mutants.push_back({name, mistake, false, false, false, {}, backward(ExtraMutation(i), takes)});
   }
   for (size_t i = 1; i < size_t(HopperMutation::count); i++)
 #ifdef WORKBOOK_SIMT

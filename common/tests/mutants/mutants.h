@@ -103,12 +103,40 @@ enum class HopperMutation {
   count
 };
 
+enum class ExtraMutation {
+  none,
+  window_begins_late,
+  window_begins_with_a_tile,
+  window_ends_early,
+  window_top_left,
+  softcap_of_the_product,
+  alibi_on_one_side,
+  alibi_of_first_batch,
+  no_sink,
+  sink_of_zero,
+  sink_not_in_lse,
+  rows_without_gaps,
+  writes_into_gaps,
+  softcap_without_windows,
+  last_of_the_forward = softcap_without_windows,
+  softcap_without_slope,
+  last_query_of_window,
+  unseen_keys_unwritten,
+  sink_of_one_batch,
+  sink_pushed_up,
+  count
+};
+
 // A small streaming-softmax forward with that mistake: head dims up to 128 in steps of 8, with RoPE or without.
 attention::Forward forward(Mutation mutation);
 
 // A plain backward with that mistake, one thread a row of dQ, or of dK and dV: head dims up to 128, with RoPE or
 // without.
 attention::Backward backward(BackwardMutation mutation);
+
+// A plain forward and backward with that mistake that takes these extras (Pass::takes), head dims up to 128.
+attention::Forward forward(ExtraMutation mutation, unsigned takes);
+attention::Backward backward(ExtraMutation mutation, unsigned takes);
 
 // A small forward of bulk copies and wgmma, head dims up to 128, for the engine alone.
 attention::Forward forward(HopperMutation mutation);

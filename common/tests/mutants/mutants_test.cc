@@ -155,11 +155,15 @@ INSTANTIATE_TEST_SUITE_P(Slow, WholeLine, testing::ValuesIn(mutants::on_this_dev
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WholeLine);
 
 // The same kernels without a mistake.
+constexpr unsigned every_extra =
+    attention::views | attention::window | attention::softcap | attention::alibi | attention::sink;
 const Mutant right_ones[] = {
     {"forward", "", false, false, false, mutants::forward(mutants::Mutation::none)},
     {"forward_with_rope", "", true, false, false, mutants::forward(mutants::Mutation::none)},
     {"backward", "", false, false, false, {}, mutants::backward(mutants::BackwardMutation::none)},
     {"backward_with_rope", "", true, false, false, {}, mutants::backward(mutants::BackwardMutation::none)},
+    {"forward_with_extras", "", false, false, false, mutants::forward(mutants::ExtraMutation::none, every_extra)},
+    {"backward_with_extras", "", false, false, false, {}, mutants::backward(mutants::ExtraMutation::none, every_extra)},
 #ifdef WORKBOOK_SIMT
     {"hopper", "", false, false, true, mutants::forward(mutants::HopperMutation::none)},
 #endif

@@ -22,7 +22,7 @@ class InACopy(unittest.TestCase):
         launcher = [sys.executable, "-B", str(Path(__file__).with_name("reuse.py")), str(ROOT), str(cls.tree)]
         cls.environment = {**os.environ, "NO_COLOR": "1", "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(launcher)}
         cls.before = cls.files()
-        cls.workbook(cls, "dev", "new", "12_mine", "--from", "05")
+        cls.workbook(cls, "dev", "new", "14_mine", "--from", "05")
 
     @classmethod
     def files(cls) -> set:
@@ -45,16 +45,16 @@ class InACopy(unittest.TestCase):
 class Made(InACopy):
     def test_it_is_a_directory_and_its_counts(self):
         made = {str(path) for path in self.files() - self.before}
-        self.assertEqual(made, {"12_mine/1_online.cu", "12_mine/2_tiles.cu", "12_mine/example.cu",
-                                "12_mine/attention.cu",
-                                "12_mine/CMakeLists.txt", "12_mine/README.md", "common/tests/trace/12_mine.json"})
+        self.assertEqual(made, {"14_mine/1_online.cu", "14_mine/2_tiles.cu", "14_mine/example.cu",
+                                "14_mine/attention.cu",
+                                "14_mine/CMakeLists.txt", "14_mine/README.md", "common/tests/trace/14_mine.json"})
 
     def test_bad_names_are_refused_and_nothing_is_written(self):
         left = self.tree / "common/tests/trace/14_gone.json"  # of a chapter whose directory has been removed
         left.write_text("{}")
         self.addCleanup(left.unlink)
         before = self.files()
-        for words, what in [(["12_mine", "--from", "05"], "12_mine exists already"),
+        for words, what in [(["14_mine", "--from", "05"], "14_mine exists already"),
                             (["14_gone", "--from", "05"], "common/tests/trace/14_gone.json is left of a chapter that "
                                                           "is gone: remove it"),
                             (["05_mine", "--from", "05"], "the number 05 is taken by 05_online_softmax"),
@@ -71,24 +71,24 @@ class Made(InACopy):
 
 class OnTheEngine(InACopy):
     def test_1_it_passes_the_suite(self):
-        said = self.workbook("test", "12")
+        said = self.workbook("test", "14")
         self.assertRegex(said, r"cpu: (\d+) of \1 tests passed")
 
     def test_2_it_is_in_every_command(self):
-        self.assertIn("12_mine", self.workbook("list"))
-        self.assertRegex(self.workbook("run", "05", "12"), r"12_mine +\S+ +\S+ +correct")
-        self.assertIn("mine::", self.workbook("trace", "12"))
-        self.assertIn("namespace mine", self.workbook("compare", "05", "12"))
-        self.assertIn("12_mine", self.workbook("dev", "bench", "12", "--out", Path(self.parent.name) / "bench.json"))
+        self.assertIn("14_mine", self.workbook("list"))
+        self.assertRegex(self.workbook("run", "05", "14"), r"14_mine +\S+ +\S+ +correct")
+        self.assertIn("mine::", self.workbook("trace", "14"))
+        self.assertIn("namespace mine", self.workbook("compare", "05", "14"))
+        self.assertIn("14_mine", self.workbook("dev", "bench", "14", "--out", Path(self.parent.name) / "bench.json"))
 
     def test_3_its_counts_are_made_by_the_command_that_the_failing_test_names(self):
-        counts = self.tree / "common/tests/trace/12_mine.json"
+        counts = self.tree / "common/tests/trace/14_mine.json"
         expected = counts.read_text()
         counts.unlink()
-        failed = self.run_command(self.tree / "workbook", "test", "12")
+        failed = self.run_command(self.tree / "workbook", "test", "14")
         self.assertNotEqual(failed.returncode, 0)
         self.assertIn("./workbook dev counts 12", failed.stdout)
-        self.workbook("dev", "counts", "12")
+        self.workbook("dev", "counts", "14")
         self.assertEqual(counts.read_text(), expected)
 
 
@@ -97,7 +97,7 @@ class WithNvcc(InACopy):
         if shutil.which("nvcc", path=os.environ.get("PATH", "") + ":/usr/local/cuda/bin") is None:
             self.skipTest("there is no nvcc")
         for command in (["cmake", "--preset", "cuda", "-DWORKBOOK_ONE_ARCHITECTURE=ON"],
-                        ["cmake", "--build", "--preset", "cuda", "--target", "12_mine_kernels"]):
+                        ["cmake", "--build", "--preset", "cuda", "--target", "14_mine_kernels"]):
             done = self.run_command(*command)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

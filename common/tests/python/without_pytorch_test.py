@@ -60,10 +60,11 @@ class Declarations(unittest.TestCase):
         cls.module = imported(mock.MagicMock())
 
     def test_the_problem(self):
-        body = re.sub(r"/\*.*?\*/", "", re.search(r"typedef struct \{(.*?)\} faw_problem;", HEADER, re.S)[1],
-                      flags=re.S)
-        declared = re.findall(r"(int|float|const float\*) (\w+);", body)
-        types_ = {"int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p}
+        header = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
+        body = re.search(r"typedef struct \{([^}]*)\} faw_problem;", header)[1]
+        declared = re.findall(r"(int|float|const \w+\*) (\w+);", body)
+        types_ = {"int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p,
+                  "const faw_extras*": ctypes.c_void_p}
         self.assertEqual([(name, types_[type_]) for type_, name in declared],
                          list(self.module.library.Problem._fields_))
 

@@ -2,7 +2,7 @@
 
 The new chapter has the kernels of the one that --from names, in a namespace of its own, an empty lesson to write, and
 the recorded counts of its kernels. It builds, passes the suite, and is in every command. Then change its kernels:
-`./workbook test 12` says what is still right, and `./workbook dev counts 12` records what its kernels count from now
+`./workbook test 14` says what is still right, and `./workbook dev counts 14` records what its kernels count from now
 on.
 """
 
@@ -46,7 +46,7 @@ One number, and a reason of three sentences, before the kernel is measured.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NN_NAME",
-                        help="its directory: two digits, an underscore and a name, as 12_mine")
+                        help="its directory: two digits, an underscore and a name, as 14_mine")
     parser.add_argument("--from", dest="origin", metavar="CHAPTER", required=True, help="the chapter that it starts as")
 
 
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _require_a_free_name(name: str, existing: list[chapters.Chapter]) -> None:
     if not re.fullmatch(r"\d\d_[a-z][a-z0-9_]*", name):
-        raise Failure(f"the name is {name}: it must be two digits, an underscore and small letters, as 12_mine",
+        raise Failure(f"the name is {name}: it must be two digits, an underscore and small letters, as 14_mine",
                       status=2)
     number, _, namespace = name.partition("_")
     taken = {chapter.number: chapter.name for chapter in existing}

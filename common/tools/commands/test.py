@@ -46,7 +46,7 @@ from tools.course import OF_THE_WORKBOOK, LearnersPath
 # others run kernels.
 NO_KERNELS = re.compile(r"(simt|reference|style|tools|course|teaching|user_files|(.+\.)?trace|mutants\.traced)\."
                         r"|[^.]+\.(program\.)?(refuses|names|helps|describes|with_64_KB)"
-                        r"|.+Rungs\.Pass/(guards|again|orders)$"
+                        r"|.+Rungs\.Pass/(again|orders)$"
                         r"|harness\.(?!program|Memory)|mutants\.(On/KillMatrix|Kinds)|capi\.(shows|Book|fastest)|"
                         r"python\.(without|package)")
 

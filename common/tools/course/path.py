@@ -139,7 +139,7 @@ class LearnersPath:
         waiting = next((one for one in self.in_order if self.state(one) != "right"), None)
         if waiting is None:
             return [f"All {len(self.course.exercises)} exercises are right. There is nothing left but a kernel of "
-                    "your own: ./workbook dev new 12_mine --from 05"]
+                    "your own: ./workbook dev new 14_mine --from 05"]
         return [f"All that you have started is right ({self.done()}): ./workbook start {waiting.id[:2]} begins the "
                 "next chapter"]
 

@@ -113,6 +113,7 @@ class Choosing:
                        if file not in self._whole.sources}  # of no chapter
         self._students: dict[tuple[str, ...], dict[str, str]] = {}
         self._views: dict[tuple[str, ...], _View] = {}
+        self._headers: dict[str, list[str]] = {}
 
     def compatible(self, exercises: list[Exercise]) -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
         chosen: list[Exercise] = []
@@ -184,10 +185,25 @@ class Choosing:
         def shows(text: str) -> bool:
             return any(not runs.isdisjoint(own.get(id, ())) for id, runs in self.solutions.shown(text).items())
 
-        showing = {file for file, text in view.whole.sources.items() if shows(text)}
+        showing = {file for file, text in view.whole.sources.items()
+                   if any(shows(part) for part in [text, *self._headers_of(file)])}
         less = view.whole.without((view.hidden & view.whole.sources.keys()) | showing)
         apart = {file for file, text in self._apart.items() if shows(view.students.get(file, text))}
         return replace(view, own=own, less=less, gone=less.gone | apart | view.hidden)
+
+    def _headers_of(self, file: str) -> list[str]:
+        """Texts of the headers beside it, which its chapter's files share: who needs one shows what it shows."""
+        if file not in self._headers:
+            beside = self.course.root.joinpath(file).parent
+            found: dict[Path, str] = {}
+            left = [self.course.root / file]
+            while left:
+                for name in re.findall(r'^#include "(\w+\.h)"', left.pop().read_text(), re.M):
+                    if (beside / name).is_file() and beside / name not in found:
+                        found[beside / name] = (beside / name).read_text()
+                        left.append(beside / name)
+            self._headers[file] = list(found.values())
+        return self._headers[file]
 
     def _student_files(self, chosen: list[Exercise]) -> dict[str, str]:
         files: dict[str, str] = {}

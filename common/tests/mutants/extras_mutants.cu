@@ -1,0 +1,241 @@
+// Attention with extras, forward and backward, as plain as can be, with a switch for every mistake: a thread owns a row
+// of O, of dQ, or of dK and dV.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "device/numeric.h"
+#include "tests/mutants/mutants.h"
+
+namespace mutants {
+
+using attention::BackwardArgs;
+using attention::ForwardArgs;
+using attention::Problem;
+using attention::Strides;
+
+constexpr int threads = 64;
+constexpr int max_head_dim = 128;
+
+template <class T>
+struct Tensor {
+  T* data;
+  Strides strides;
+
+  __device__ T* row(int head, int heads, int i) const {
+    return data + head / heads * strides.batch + head % heads * strides.head + i * strides.row;
+  }
+};
+
+template <class T>
+struct Inputs {
+  Tensor<const T> q, k, v, o, d_o;
+  const float* lse;
+  const float* alibi;
+  const float* sink;
+};
+
+template <class T>
+__device__ float dot(const T* a, const T* b, int n) {
+  float sum = 0;
+  for (int d = 0; d < n; ++d) sum += to_float(a[d]) * to_float(b[d]);
+  return sum;
+}
+
+// The keys that query i sees.
+__device__ Problem::Span keys_of(ExtraMutation mutation, Problem p, int i) {
+  if (mutation == ExtraMutation::window_top_left && p.window_left >= 0) i -= p.seq_k - p.seq_q;
+  Problem::Span keys = p.keys_of(i);
+  if (mutation == ExtraMutation::window_begins_late && p.window_left >= 0) ++keys.first;
+  if (mutation == ExtraMutation::window_begins_with_a_tile) keys.first = keys.first / 32 * 32;
+  if (mutation == ExtraMutation::window_ends_early && p.window_right >= 0) --keys.end;
+  keys.end = min(keys.end, p.seq_k);
+  return keys;
+}
+
+struct Score {
+  float value, slope;
+};
+__device__ Score score(ExtraMutation mutation, const Problem& p, const float* alibi, int head, int i, int j, float s) {
+  Score made = {s * p.scale, 1};
+  const bool forgotten = mutation == ExtraMutation::softcap_without_windows && p.window_left >= 0;
+  if (p.softcap > 0 && !forgotten) {
+    const float tanh = tanhf(made.value / p.softcap);
+    made = {p.softcap * tanh, 1 - tanh * tanh};
+    if (mutation == ExtraMutation::softcap_of_the_product) made.value = p.scale * p.softcap * tanhf(s / p.softcap);
+    if (mutation == ExtraMutation::softcap_without_slope) made.slope = 1;
+  }
+  if (p.alibi) {
+    const int distance = i + p.seq_k - p.seq_q - j;
+    const int of = mutation == ExtraMutation::alibi_of_first_batch ? head % p.heads : head;
+    made.value -= alibi[of] * (mutation == ExtraMutation::alibi_on_one_side ? max(distance, 0) : abs(distance));
+  }
+  return made;
+}
+
+template <class T>
+__global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> o, float* lse) {
+  const int row = blockIdx.x * threads + threadIdx.x, head = row / p.seq_q, i = row % p.seq_q, D = p.head_dim;
+  if (head >= p.batch * p.heads) return;
+  const Problem::Span keys = keys_of(mutation, p, i);
+  float m = -INFINITY, l = 0, o_reg[max_head_dim] = {};
+  const auto add = [&](float s, const T* v) {
+    if (s == -INFINITY) return;
+    const float larger = fmaxf(m, s), correction = m == -INFINITY ? 0 : expf(m - larger), weight = expf(s - larger);
+    l = l * correction + weight, m = larger;
+    for (int d = 0; d < D; ++d) o_reg[d] = o_reg[d] * correction + (v ? weight * to_float(v[d]) : 0);
+  };
+  for (int j = keys.first; j < keys.end; ++j) {
+    const float s = dot(in.q.row(head, p.heads, i), in.k.row(p.kv_head(head), p.kv_heads, j), D);
+    add(score(mutation, p, in.alibi, head, i, j, s).value, in.v.row(p.kv_head(head), p.kv_heads, j));
+  }
+  const float without = l == 0 ? -INFINITY : m + logf(l);
+  if (p.sink && mutation != ExtraMutation::no_sink)
+    add(mutation == ExtraMutation::sink_of_zero ? 0 : in.sink[head % p.heads], nullptr);
+  lse[row] = mutation == ExtraMutation::sink_not_in_lse ? without : l == 0 ? -INFINITY : m + logf(l);
+  T* to = o.row(head, p.heads, i);
+  if (mutation == ExtraMutation::rows_without_gaps) to = o.data + int64_t(row) * D;
+  for (int d = 0; d < D; ++d) to[d] = from_float<T>(l == 0 ? 0 : o_reg[d] / l);
+  if (mutation == ExtraMutation::writes_into_gaps && p.views) to[D] = from_float<T>(0);
+}
+
+// P and dS of a pair.
+template <class T>
+__device__ float2 p_and_ds(ExtraMutation mutation, const Problem& p, const Inputs<T>& in, int head, int i, int j) {
+  const int D = p.head_dim, kv_head = p.kv_head(head);
+  const Problem::Span keys = keys_of(mutation, p, i);
+  if (j < keys.first || j >= keys.end) return make_float2(0, 0);
+  const T *q = in.q.row(head, p.heads, i), *d_o = in.d_o.row(head, p.heads, i), *o = in.o.row(head, p.heads, i);
+  const float s = dot(q, in.k.row(kv_head, p.kv_heads, j), D);
+  const Score made = score(mutation, p, in.alibi, head, i, j, s);
+  const float weight = expf(made.value - in.lse[int64_t(head) * p.seq_q + i]);
+  return make_float2(weight, weight * made.slope * (dot(d_o, in.v.row(kv_head, p.kv_heads, j), D) - dot(d_o, o, D)));
+}
+
+template <class T>
+__global__ void extras_dq(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> dq) {
+  const int row = blockIdx.x * threads + threadIdx.x, head = row / p.seq_q, i = row % p.seq_q, D = p.head_dim;
+  if (head >= p.batch * p.heads) return;
+  float sum[max_head_dim] = {};
+  const Problem::Span keys = keys_of(mutation, p, i);
+  for (int j = keys.first; j < keys.end; ++j) {
+    const float ds = p_and_ds(mutation, p, in, head, i, j).y;
+    const T* k = in.k.row(p.kv_head(head), p.kv_heads, j);
+    for (int d = 0; d < D; ++d) sum[d] += ds * to_float(k[d]);
+  }
+  for (int d = 0; d < D; ++d) dq.row(head, p.heads, i)[d] = from_float<T>(sum[d] * p.scale);
+}
+
+template <class T>
+__global__ void extras_dk_dv(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> dk, Tensor<T> dv) {
+  const int row = blockIdx.x * threads + threadIdx.x, kv_head = row / p.seq_k, j = row % p.seq_k, D = p.head_dim;
+  if (kv_head >= p.batch * p.kv_heads) return;
+  float dk_sum[max_head_dim] = {}, dv_sum[max_head_dim] = {};
+  Problem::Span queries = p.queries_of(j);
+  if (mutation == ExtraMutation::last_query_of_window && p.window_left >= 0) --queries.end;
+  if (mutation == ExtraMutation::unseen_keys_unwritten && queries.end <= queries.first) return;
+  const int group = p.heads / p.kv_heads;
+  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
+    for (int i = queries.first; i < queries.end; ++i) {
+      const float2 of_pair = p_and_ds(mutation, p, in, head, i, j);
+      for (int d = 0; d < D; ++d) {
+        dv_sum[d] += of_pair.x * to_float(in.d_o.row(head, p.heads, i)[d]);
+        dk_sum[d] += of_pair.y * to_float(in.q.row(head, p.heads, i)[d]);
+      }
+    }
+  for (int d = 0; d < D; ++d) {
+    dk.row(kv_head, p.kv_heads, j)[d] = from_float<T>(dk_sum[d] * p.scale);
+    dv.row(kv_head, p.kv_heads, j)[d] = from_float<T>(dv_sum[d]);
+  }
+}
+
+template <class T>
+__global__ void extras_d_sink(ExtraMutation mutation, Problem p, Inputs<T> in, float* d_sink) {
+  const int h = threadIdx.x + blockIdx.x * threads;
+  if (h >= p.heads) return;
+  float sum = 0;
+  for (int b = 0; b < (mutation == ExtraMutation::sink_of_one_batch ? 1 : p.batch); ++b)
+    for (int i = 0; i < p.seq_q; ++i) {
+      const int head = b * p.heads + h;
+      const float delta = dot(in.d_o.row(head, p.heads, i), in.o.row(head, p.heads, i), p.head_dim);
+      sum += expf(in.sink[h] - in.lse[int64_t(head) * p.seq_q + i]) * delta;
+    }
+  d_sink[h] = mutation == ExtraMutation::sink_pushed_up ? sum : -sum;
+}
+
+template <class T, class Args>
+Inputs<T> inputs_of(const Problem& p, const Args& args) {
+  const auto tensor = [&](const void* data, const Strides& strides, int heads, int rows) {
+    const Strides dense = attention::contiguous(heads, rows, p.head_dim);
+    return Tensor<const T>{static_cast<const T*>(data), p.views ? strides : dense};
+  };
+  Inputs<T> in = {tensor(args.q, args.q_strides, p.heads, p.seq_q),
+                  tensor(args.k, args.k_strides, p.kv_heads, p.seq_k),
+                  tensor(args.v, args.v_strides, p.kv_heads, p.seq_k),
+                  tensor(args.o, args.o_strides, p.heads, p.seq_q),
+                  {},
+                  args.lse,
+                  args.alibi,
+                  args.sink};
+  if constexpr (std::is_same_v<Args, BackwardArgs>) in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q);
+  return in;
+}
+
+template <class T>
+Tensor<T> result(const Problem& p, void* data, const Strides& strides, int heads, int rows) {
+  return {static_cast<T*>(data), p.views ? strides : attention::contiguous(heads, rows, p.head_dim)};
+}
+
+inline unsigned blocks(size_t rows) { return unsigned((rows + threads - 1) / threads); }
+
+template <ExtraMutation mutation>
+void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const auto run = [&]<class T>(T) {
+    launch(extras_forward<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, inputs_of<T>(p, args),
+           result<T>(p, args.o, args.o_strides, p.heads, p.seq_q), args.lse);
+  };
+  p.dtype == attention::DType::fp16 ? run(__half()) : run(__nv_bfloat16());
+}
+
+template <ExtraMutation mutation>
+void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  const auto run = [&]<class T>(T) {
+    const Inputs<T> in = inputs_of<T>(p, args);
+    launch(extras_dq<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, in,
+           result<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q));
+    launch(extras_dk_dv<T>, {blocks(p.kv_size() / p.head_dim), threads, 0, stream}, mutation, p, in,
+           result<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k),
+           result<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k));
+    if (p.sink) launch(extras_d_sink<T>, {blocks(p.heads), threads, 0, stream}, mutation, p, in, args.d_sink);
+  };
+  p.dtype == attention::DType::fp16 ? run(__half()) : run(__nv_bfloat16());
+}
+
+template <size_t... mutation>
+auto all_forward(std::index_sequence<mutation...>) {
+  return std::array{run_forward<ExtraMutation(mutation)>...};
+}
+template <size_t... mutation>
+auto all_backward(std::index_sequence<mutation...>) {
+  return std::array{run_backward<ExtraMutation(mutation)>...};
+}
+
+attention::Forward forward(ExtraMutation mutation, unsigned takes) {
+  static const auto runs = all_forward(std::make_index_sequence<size_t(ExtraMutation::count)>());
+  return {.unsupported = attention::head_dim_not_8_to_128,
+          .workspace_bytes = attention::no_workspace,
+          .run = runs[size_t(mutation)],
+          .writes_lse = true,
+          .takes = takes};
+}
+
+attention::Backward backward(ExtraMutation mutation, unsigned takes) {
+  static const auto runs = all_backward(std::make_index_sequence<size_t(ExtraMutation::count)>());
+  return {.unsupported = attention::head_dim_not_8_to_128,
+          .workspace_bytes = attention::no_workspace,
+          .run = runs[size_t(mutation)],
+          .takes = takes};
+}
+
+}  // namespace mutants
