@@ -29,10 +29,14 @@ const KillTable& table_of(const std::string& device) {
 std::vector<std::string> kinds_on(const std::string& device) {
   std::vector<std::string> kinds = {"lengths", "inputs",        "norms",     "weights", "heads",
                                     "rounds",  "few_keys",      "head_dims", "scale",   "non_finite",
-                                    "repeat",  "little_memory", "moved",     "refusals"};
+                                    "repeat",  "little_memory", "moved"};
+  // The table of the GPU has not been made anew since there are kinds for extras.
+  const std::vector<std::string> of_extras = {"windows", "scores", "sinks", "views", "extras"};
+  if (device != "gpu") kinds.insert(kinds.end(), of_extras.begin(), of_extras.end());
+  kinds.push_back("refusals");
   const std::vector<std::string> others =
       device == "gpu" ? std::vector<std::string>{"long", "graph", "memcheck", "racecheck", "synccheck", "initcheck"}
-                      : std::vector<std::string>{"guards", "again", "orders", "trace"};
+                      : std::vector<std::string>{"again", "orders", "trace"};
   kinds.insert(kinds.end(), others.begin(), others.end());
   return kinds;
 }
