@@ -104,13 +104,6 @@ Options about(bool backward, Options options) {
   return options;
 }
 
-// The extras that any rung takes.
-unsigned extras_of_the_chapter() {
-  unsigned taken = 0;
-  for (const Rung& rung : the_chapter().rungs) taken |= rung.forward.takes | rung.backward.takes;
-  return taken;
-}
-
 // Throws CLI::ParseError.
 Options parse(int argc, char** argv) {
   Options options;
@@ -149,15 +142,13 @@ Options parse(int argc, char** argv) {
   app.add_option("--inputs", inputs, "what the random inputs are like: " + input_kinds())->capture_default_str();
   app.add_option("--scale", scale, "of the scores; 1/sqrt(D) unless given");
   std::vector<int> window = {-1, -1};
-  if (extras_of_the_chapter() != attention::no_extras) {
-    app.add_option("--window", window, "keys before and after the query's own that it sees, as 1024,0; -1 is all")
-        ->delimiter(',')
-        ->expected(2);
-    app.add_option("--softcap", p.softcap, "scores become softcap * tanh(score / softcap); 0 is none");
-    app.add_flag("--alibi", p.alibi, "a slope for every head takes from each score what lies between key and query");
-    app.add_flag("--sink", p.sink, "a number for every head is one more term of each row's sum");
-    app.add_flag("--views", p.views, "tensors lie as [B, N, H, D], with gaps");
-  }
+  app.add_option("--window", window, "keys before and after the query's own that it sees, as 1024,0; -1 is all")
+      ->delimiter(',')
+      ->expected(2);
+  app.add_option("--softcap", p.softcap, "scores become softcap * tanh(score / softcap); 0 is none");
+  app.add_flag("--alibi", p.alibi, "a slope for every head takes from each score what lies between key and query");
+  app.add_flag("--sink", p.sink, "a number for every head is one more term of each row's sum");
+  app.add_flag("--views", p.views, "tensors lie as [B, N, H, D], with gaps");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);

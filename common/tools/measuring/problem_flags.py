@@ -10,7 +10,8 @@ from tools.base import GPUS, Failure, JsonObject, answer_of, chapters, json_from
 from tools.record import Problem, read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
-FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "seed", "device")
+FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "window", "softcap", "alibi", "sink",
+          "views", "seed", "device")
 LARGEST_INT, LARGEST_SEED = 2**31 - 1, 2**63 - 2  # that the programs can hold
 HEAD_DIM_STEP, LARGEST_HEAD_DIM = 8, 256  # of all chapters
 # All that only chapters take, a rung too: {argparse's name: flag}.
@@ -33,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser, several: bool,
     shape.add_argument("--head-dim", type=at_least_one, metavar="N", help="D")
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask (the default), or none")
+    shape.add_argument("--window", type=window, metavar="LEFT,RIGHT",
+                       help="keys before and after a query's own that it sees, -1 for all (chapter 12, as what follows)")
+    shape.add_argument("--softcap", type=softcap, metavar="C", help="scores become C tanh(score / C)")
+    for name, what in [("alibi", "scores lose a slope times the distance"), ("sink", "one more term in each row's sum"),
+                       ("views", "tensors lie as [B, N, H, D], with gaps")]:
+        shape.add_argument(f"--{name}", action="store_true", default=None, help=what)
     shape.add_argument("--direction", choices=["forward", "backward"], help=direction)
     shape.add_argument("--seed", type=at_least_zero, metavar="N", help="of the random inputs")
 
@@ -116,6 +123,24 @@ def lengths(text: str) -> list[int]:
     return list(dict.fromkeys(at_least_one(part) for part in text.split(",")))
 
 
+def window(text: str) -> str:
+    sides = re.fullmatch(r"(-1|\d{1,9}),(-1|\d{1,9})", text)
+    if not sides:
+        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is no window: LEFT,RIGHT are numbers of keys below "
+                                         "1000000000, or -1 for all")
+    return text
+
+
+def softcap(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < 1e38:
+        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is no softcap: it must be above 0 and below 1e38")
+    return value
+
+
 def seconds(text: str) -> float:
     try:
         value = float(text)
@@ -146,7 +171,7 @@ def problems(arguments: argparse.Namespace, default_lengths: "list[int] | None" 
     default ones, else of the program's own."""
     fields = said(arguments)
     causal = fields.pop("causal", None)
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]
+    flags = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in fields.items()]
     flags += [] if causal is None else ["--causal" if causal else "--no-causal"]
     every = arguments.seq_q or default_lengths
     return [[*flags, f"--seq-q={n}"] for n in every] if every else [flags]

@@ -87,13 +87,15 @@ class Session:
                 for number, (problem, flags) in enumerate(self.problems):
                     if count > 1:
                         # All rungs in one process, which makes and checks its inputs once. It ends at the first rung
-                        # that is wrong or does not take the problem: then one at a time.
+                        # that is wrong or does not take the problem: then one at a time. Those that lack an extra of
+                        # the problem are left out, and say so themselves.
                         every = run(steps[first].chapter.name, steps[first], problem, flags)
-                        if every.verdict == "correct":
-                            for i in range(first, first + count):
-                                outcomes[i][number] = read_report(only(every.report, steps[i].rung))
-                            continue
+                        for i in range(first, first + count) if every.verdict == "correct" else ():
+                            report = only(every.report, steps[i].rung)
+                            outcomes[i][number] = read_report(report) if report["benchmarks"] else None
                     for i in range(first, first + count):
+                        if outcomes[i][number]:
+                            continue
                         rung = [f"--rung={steps[i].rung}"] if steps[i].rung else []
                         outcomes[i][number] = run(steps[i].name, steps[i], problem, [*flags, *rung])
         return outcomes

@@ -17,6 +17,7 @@ class Problem:
     head_dim: int
     dtype: str
     causal: bool
+    extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views
 
     def flags(self) -> list[str]:
         """For a chapter's program, every one of them."""
@@ -29,7 +30,10 @@ class Problem:
             "head-dim": self.head_dim,
             "dtype": self.dtype,
         }
-        return [f"--{name}={value}" for name, value in values.items()] + ["--causal" if self.causal else "--no-causal"]
+        extras = re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|([a-z]+)", self.extras)
+        return [*(f"--{name}={value}" for name, value in values.items()), "--causal" if self.causal else "--no-causal",
+                *(f"--window={left},{right}" if left else f"--softcap={cap}" if cap else f"--{name}"
+                  for left, right, cap, name in extras)]
 
     def length(self) -> str:
         return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
@@ -37,7 +41,8 @@ class Problem:
     def without_length(self) -> str:
         heads = str(self.heads) if self.kv_heads == self.heads else f"{self.heads} (kv {self.kv_heads})"
         mask = "causal" if self.causal else "full"
-        return f"B={self.batch} H={heads} D={self.head_dim} {self.dtype} {mask}"
+        extras = f" {self.extras}" if self.extras else ""
+        return f"B={self.batch} H={heads} D={self.head_dim} {self.dtype} {mask}{extras}"
 
     def __str__(self) -> str:
         return f"N={self.length()} {self.without_length()}"
@@ -48,15 +53,17 @@ def label(problem: Problem, rope: bool) -> str:
     heads = f"H{problem.heads}" + (f"_Hkv{problem.kv_heads}" if problem.kv_heads != problem.heads else "")
     length = f"N{problem.seq_q}" if problem.seq_q == problem.seq_k else f"Nq{problem.seq_q}_Nk{problem.seq_k}"
     mask = "causal" if problem.causal else "full"
-    return f"B{problem.batch}_{heads}_{length}_D{problem.head_dim}_{problem.dtype}_{mask}{'_rope' if rope else ''}"
+    extras = ("_rope" if rope else "") + (f"_{problem.extras}" if problem.extras else "")
+    return f"B{problem.batch}_{heads}_{length}_D{problem.head_dim}_{problem.dtype}_{mask}{extras}"
 
 
 def read_label(text: str) -> tuple[Problem, bool]:
     """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
     found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))"
-                         r"_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?", text)
+                         r"_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?"
+                         r"((?:_window-?\d+_-?\d+)?(?:_softcap[\d.e+-]+)?(?:_alibi)?(?:_sink)?(?:_views)?)", text)
     if not found:
         raise ValueError(f"{text} names no problem")
-    batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope = found.groups()
+    batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope, extras = found.groups()
     return Problem(int(batch), int(heads), int(kv_heads or heads), int(n or nq), int(n or nk), int(head_dim), dtype,
-                   mask == "causal"), bool(rope)
+                   mask == "causal", extras.lstrip("_")), bool(rope)
