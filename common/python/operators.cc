@@ -17,6 +17,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -29,6 +30,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "capi/flash_attention_workbook.h"
 
@@ -62,6 +64,13 @@ constexpr uintptr_t alignment = 16;  // bytes: what kernels move at a time
 
 bool aligned(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % alignment == 0; }
 
+// Can it be read where it is? Rows of consecutive elements that begin at multiples of 16 bytes.
+bool has_whole_rows(const Tensor& tensor) {
+  for (int64_t axis = 0; axis < 3; axis++)
+    if (tensor.size(axis) > 1 && (tensor.stride(axis) < 0 || tensor.stride(axis) % 8 != 0)) return false;
+  return tensor.size(3) == 1 || tensor.stride(3) == 1;
+}
+
 void check_tensor(const char* name, const Tensor& tensor, const Tensor& q) {
   TORCH_CHECK_VALUE(tensor.device().type() == device_type || (!tensor.is_same(q) && tensor.device() == q.device()),
                     name, " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA",
@@ -74,8 +83,8 @@ void check_tensor(const char* name, const Tensor& tensor, const Tensor& q) {
                     dtype_name(q), ": all tensors must have one dtype");
   TORCH_CHECK_VALUE(tensor.dim() == 4, name, " has shape ", tensor.sizes(),
                     ": it must be [batch, heads, sequence, head_dim]");
-  TORCH_CHECK_VALUE(tensor.is_contiguous(), name, " is not contiguous as [batch, heads, sequence, head_dim]: pass ",
-                    name, ".contiguous()");
+  TORCH_CHECK_VALUE(has_whole_rows(tensor), name, " has strides ", tensor.strides(),
+                    ": the last must be 1 and the others multiples of 8, none negative: pass ", name, ".contiguous()");
   TORCH_CHECK_VALUE(aligned(tensor), name, " starts at an address that is not a multiple of ", alignment,
                     " bytes: pass ", name, ".clone()");
 }
@@ -109,6 +118,26 @@ const float* check_fp32(const char* name, const Tensor& tensor, at::IntArrayRef 
   return tensor.const_data_ptr<float>();
 }
 
+// What models add to attention (faw_extras), as the operators take it.
+struct Extras {
+  int64_t window_left, window_right;
+  double softcap;
+  const MaybeTensor& alibi;
+  const MaybeTensor& sink;
+};
+
+bool all_contiguous(std::initializer_list<Tensor> tensors) {
+  for (const Tensor& tensor : tensors)
+    if (!tensor.is_contiguous()) return false;
+  return true;
+}
+
+faw_strides strides_of(const Tensor& tensor) {
+  // Of an axis with one part any stride is as good.
+  const auto stride = [&](int64_t axis) { return tensor.size(axis) > 1 ? (long long)(tensor.stride(axis)) : 0; };
+  return {stride(0), stride(1), stride(2)};
+}
+
 // Are there tables of RoPE? Both or none.
 bool rotates(const MaybeTensor& cos, const MaybeTensor& sin) {
   TORCH_CHECK_VALUE(cos.has_value() == sin.has_value(), "rope's ", cos ? "cos" : "sin",
@@ -131,8 +160,8 @@ enum class Direction { forward, backward };
 struct Plan {
   std::string chapter;
   std::optional<std::string> rung;
-  faw_problem problem;
-  size_t workspace;  // bytes
+  faw_problem problem;  // without extras
+  size_t workspace;     // bytes
   bool writes_lse;
 
   const char* rung_name() const { return rung ? rung->c_str() : nullptr; }
@@ -140,10 +169,14 @@ struct Plan {
 
 // All that a plan depends on: the numbers (of the scale, its bits), the chapter and the rung.
 template <class String>
-using Question = std::tuple<std::array<int64_t, 12>, std::optional<String>, std::optional<String>>;
+using Question = std::tuple<std::array<int64_t, 18>, std::optional<String>, std::optional<String>>;
 
-Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool causal, float scale, bool rotates,
-               Name chapter, Name rung) {
+// For questions without a call, which ask only whether there are such pointers.
+const float some_numbers = 0;
+const faw_strides some_strides = {0, 0, 0};
+
+Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool views, bool causal, float scale,
+               bool rotates, const Extras& extras, Name chapter, Name rung) {
   check_axes("q", q);
   check_axes("k", k);
   Plan plan;
@@ -157,7 +190,17 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool causa
                   .causal = causal,
                   .scale = scale,
                   .rope_cos = nullptr,
-                  .rope_sin = nullptr};
+                  .rope_sin = nullptr,
+                  .extras = nullptr};
+  constexpr int64_t most = std::numeric_limits<int>::max();
+  faw_extras asked = FAW_NO_EXTRAS;
+  asked.window_left = int(std::clamp<int64_t>(extras.window_left, -2, most));  // beyond them all are refused
+  asked.window_right = int(std::clamp<int64_t>(extras.window_right, -2, most));
+  asked.softcap = float(extras.softcap);
+  asked.alibi = extras.alibi ? &some_numbers : nullptr;
+  asked.sink = extras.sink ? &some_numbers : nullptr;
+  asked.q = views ? &some_strides : nullptr;
+  plan.problem.extras = &asked;
   if (rung) plan.rung = std::string(*rung);
   if (chapter) {
     plan.chapter = *chapter;
@@ -172,23 +215,26 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool causa
   const auto ask = direction == Direction::forward ? faw_forward_workspace : faw_backward_workspace;
   require(ask(plan.chapter.c_str(), plan.rung_name(), &plan.problem, &plan.workspace));
   plan.writes_lse = faw_writes_lse(plan.chapter.c_str(), plan.rung_name());
+  plan.problem.extras = nullptr;
   return plan;
 }
 
 // The plan on the current device, which is q's. It lives until this thread's next call.
-const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, bool causal, std::optional<double> scale,
-                    bool rotates, Name chapter, Name rung) {
+const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, bool views, bool causal,
+                    std::optional<double> scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   thread_local std::map<Question<std::string>, Plan, std::less<>> plans;
   const float factor = scale ? float(*scale) : faw_default_scale(int(q.size(3)));
   const Question<std::string_view> question = {
       {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), int64_t(q.scalar_type()), causal,
-       std::bit_cast<int32_t>(factor), rotates, int64_t(direction), q.device().index()},
+       std::bit_cast<int32_t>(factor), rotates, int64_t(direction), q.device().index(), views, extras.window_left,
+       extras.window_right, std::bit_cast<int64_t>(extras.softcap), extras.alibi.has_value(), extras.sink.has_value()},
       chapter,
       rung};
   if (const auto known = plans.find(question); known != plans.end()) return known->second;
   constexpr size_t most = 4096;  // a program whose lengths are ever new must not fill the memory
   if (plans.size() == most) plans.clear();
-  return plans.emplace(question, make_plan(direction, q, k, causal, factor, rotates, chapter, rung)).first->second;
+  return plans.emplace(question, make_plan(direction, q, k, views, causal, factor, rotates, extras, chapter, rung))
+      .first->second;
 }
 
 // --- The kernels of the operators ------------------------------------------------------------------------------------
@@ -214,15 +260,45 @@ faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& co
   return problem;
 }
 
-// (o, lse). An lse that the rung does not write has no elements.
+// The extras of a call: those numbers, and where the tensors lie if one of them is not contiguous.
+struct ExtrasOfACall {
+  std::array<faw_strides, 8> strides = {};
+  faw_extras extras = FAW_NO_EXTRAS;
+  bool any = false;
+
+  ExtrasOfACall(const Plan& plan, const Tensor& q, const Extras& from) {
+    extras.window_left = int(from.window_left), extras.window_right = int(from.window_right);
+    extras.softcap = float(from.softcap);
+    const std::array<int64_t, 2> of_heads = {plan.problem.batch, plan.problem.heads};
+    if (from.alibi) extras.alibi = check_fp32("alibi", *from.alibi, of_heads, q);
+    if (from.sink) extras.sink = check_fp32("sink", *from.sink, at::IntArrayRef(of_heads).slice(1, 1), q);
+    any = from.window_left != -1 || from.window_right != -1 || from.softcap != 0 || from.alibi || from.sink;
+  }
+  void add_strides(const std::vector<std::pair<const faw_strides * faw_extras::*, const Tensor&>>& tensors) {
+    for (size_t i = 0; i < tensors.size(); i++) {
+      strides[i] = strides_of(tensors[i].second);
+      extras.*tensors[i].first = &strides[i];
+    }
+    any = true;
+  }
+  const faw_extras* given() const { return any ? &extras : nullptr; }
+};
+
+// (o, lse). An lse that the rung does not write has no elements. o lies as q does.
 std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos,
                                    const MaybeTensor& sin, bool causal, std::optional<double> scale, Name chapter,
-                                   Name rung, Name, Name) {
+                                   Name rung, Name, Name, int64_t window_left, int64_t window_right, double softcap,
+                                   const MaybeTensor& alibi, const MaybeTensor& sink) {
   check_inputs(q, k, v);
   const c10::DeviceGuard guard(q.device());
-  const Plan& plan = plan_of(Direction::forward, q, k, causal, scale, rotates(cos, sin), chapter, rung);
-  const faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor o = at::empty(q.sizes(), q.options());
+  const Extras extras = {window_left, window_right, softcap, alibi, sink};
+  const bool views = !all_contiguous({q, k, v});
+  const Plan& plan = plan_of(Direction::forward, q, k, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
+  faw_problem problem = with_tables(plan, q, cos, sin);
+  const Tensor o = at::empty_like(q);
+  ExtrasOfACall of_call(plan, q, extras);
+  if (views) of_call.add_strides({{&faw_extras::q, q}, {&faw_extras::k, k}, {&faw_extras::v, v}, {&faw_extras::o, o}});
+  problem.extras = of_call.given();
   const Tensor lse =
       at::empty(plan.writes_lse ? q.sizes().slice(0, 3) : at::IntArrayRef(0), q.options().dtype(at::kFloat));
   const c10::DataPtr workspace = allocate(plan.workspace);
@@ -232,29 +308,47 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   return {o, lse};
 }
 
-// (dq, dk, dv)
-std::tuple<Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const Tensor& q, const Tensor& k, const Tensor& v,
-                                            const Tensor& o, const Tensor& lse, const MaybeTensor& cos,
-                                            const MaybeTensor& sin, bool causal, std::optional<double> scale,
-                                            Name chapter, Name rung) {
+// (dq, dk, dv, dsink); without a sink dsink has no elements.
+std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const Tensor& q, const Tensor& k,
+                                                    const Tensor& v, const Tensor& o, const Tensor& lse,
+                                                    const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
+                                                    std::optional<double> scale, Name chapter, Name rung,
+                                                    int64_t window_left, int64_t window_right, double softcap,
+                                                    const MaybeTensor& alibi, const MaybeTensor& sink) {
   check_inputs(q, k, v);
   check_tensor("o", o, q);
   check_shape("o", o, q.sizes());
-  const Tensor d_o = aligned(any_d_o) ? any_d_o : any_d_o.clone();  // where it starts is autograd's choice
+  // How it lies is autograd's choice: the gradient of a sum is one number, expanded.
+  const bool views = !all_contiguous({q, k, v, o});
+  const bool fits =
+      aligned(any_d_o) && any_d_o.dim() == 4 && (views ? has_whole_rows(any_d_o) : any_d_o.is_contiguous());
+  const Tensor d_o = fits ? any_d_o : any_d_o.clone(at::MemoryFormat::Contiguous);
   check_tensor("d_o", d_o, q);
   check_shape("d_o", d_o, q.sizes());
   const float* lse_data = check_fp32("lse", lse, q.sizes().slice(0, 3), q);
   const c10::DeviceGuard guard(q.device());
-  const Plan& plan = plan_of(Direction::backward, q, k, causal, scale, rotates(cos, sin), chapter, rung);
-  const faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor dq = at::empty(q.sizes(), q.options());
-  const Tensor dk = at::empty(k.sizes(), k.options());
-  const Tensor dv = at::empty(v.sizes(), v.options());
+  const Extras extras = {window_left, window_right, softcap, alibi, sink};
+  const Plan& plan = plan_of(Direction::backward, q, k, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
+  faw_problem problem = with_tables(plan, q, cos, sin);
+  const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
+  const Tensor d_sink = at::empty({sink ? q.size(1) : 0}, q.options().dtype(at::kFloat));
+  ExtrasOfACall of_call(plan, q, extras);
+  if (sink) of_call.extras.d_sink = d_sink.mutable_data_ptr<float>();
+  if (views)
+    of_call.add_strides({{&faw_extras::q, q},
+                         {&faw_extras::k, k},
+                         {&faw_extras::v, v},
+                         {&faw_extras::o, o},
+                         {&faw_extras::d_o, d_o},
+                         {&faw_extras::dq, dq},
+                         {&faw_extras::dk, dk},
+                         {&faw_extras::dv, dv}});
+  problem.extras = of_call.given();
   const c10::DataPtr workspace = allocate(plan.workspace);
   require(faw_backward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
                        v.const_data_ptr(), o.const_data_ptr(), lse_data, d_o.const_data_ptr(), dq.mutable_data_ptr(),
                        dk.mutable_data_ptr(), dv.mutable_data_ptr(), workspace.get(), current_stream(q)));
-  return {dq, dk, dv};
+  return {dq, dk, dv, d_sink};
 }
 
 template <class... Arguments>
@@ -266,7 +360,7 @@ std::tuple<Tensor, Tensor> call_forward(const Arguments&... arguments) {
 }
 
 template <class... Arguments>
-std::tuple<Tensor, Tensor, Tensor> call_backward(const Arguments&... arguments) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> call_backward(const Arguments&... arguments) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("flash_attention_workbook::backward", "")
                              .typed<decltype(backward)>();
@@ -275,24 +369,31 @@ std::tuple<Tensor, Tensor, Tensor> call_backward(const Arguments&... arguments) 
 
 // --- Autograd and autocast -------------------------------------------------------------------------------------------
 
-// o, as a function of q, k and v. lse has no gradient: it is the backward's own, and leaves through the last argument.
+// o, as a function of q, k, v and the sink. lse has no gradient: it is the backward's own, and leaves through the last
+// argument.
 struct Attention : torch::autograd::Function<Attention> {
   static constexpr bool is_traceable = true;
 
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
                         const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale,
-                        Name chapter, Name rung, Name backward_chapter, Name backward_rung, Tensor* lse) {
+                        Name chapter, Name rung, Name backward_chapter, Name backward_rung, int64_t window_left,
+                        int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
+                        Tensor* lse) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Tensor o;
-    std::tie(o, *lse) = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
-    context->save_for_backward({q, k, v, o, *lse, cos.value_or(Tensor()), sin.value_or(Tensor())});
+    std::tie(o, *lse) = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
+                                     window_left, window_right, softcap, alibi, sink);
+    context->save_for_backward({q, k, v, o, *lse, cos.value_or(Tensor()), sin.value_or(Tensor()),
+                                alibi.value_or(Tensor()), sink.value_or(Tensor())});
     context->set_materialize_grads(false);
-    context->saved_data["options"] = std::tuple(causal, scale, backward_chapter, backward_rung);
+    context->saved_data["options"] =
+        std::tuple(causal, scale, backward_chapter, backward_rung, window_left, window_right, softcap);
     return o;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    variable_list found(12);  // of the arguments that are no tensors, and of the tables, there is none
+    constexpr size_t of_sink = 15;
+    variable_list found(17);  // of the arguments that are no tensors, and of the tables and slopes, there is none
     if (!gradients[0].defined()) return found;
     const variable_list saved = context->get_saved_variables();
     const auto table = [&](size_t i) { return saved[i].defined() ? MaybeTensor(saved[i]) : std::nullopt; };
@@ -300,11 +401,12 @@ struct Attention : torch::autograd::Function<Attention> {
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     const auto& options = context->saved_data["options"].toTupleRef().elements();
-    // The gradient of a sum is one number, expanded.
-    std::tie(found[0], found[1], found[2]) =
-        call_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6),
+    std::tie(found[0], found[1], found[2], found[of_sink]) =
+        call_backward(gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6),
                       options[0].toBool(), options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
-                      options[3].toOptional<std::string_view>());
+                      options[3].toOptional<std::string_view>(), options[4].toInt(), options[5].toInt(),
+                      options[6].toDouble(), table(7), table(8));
+    if (!saved[8].defined()) found[of_sink] = Tensor();
     return found;
   }
 };
@@ -312,20 +414,27 @@ struct Attention : torch::autograd::Function<Attention> {
 std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
                                                 const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
                                                 std::optional<double> scale, Name chapter, Name rung,
-                                                Name backward_chapter, Name backward_rung) {
+                                                Name backward_chapter, Name backward_rung, int64_t window_left,
+                                                int64_t window_right, double softcap, const MaybeTensor& alibi,
+                                                const MaybeTensor& sink) {
   refuse_tangents({{"q", q}, {"k", k}, {"v", v}});
-  if (at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad())) {
+  TORCH_CHECK_VALUE(!alibi || !alibi->requires_grad(), "alibi requires gradients: slopes have none");
+  if (at::GradMode::is_enabled() &&
+      (q.requires_grad() || k.requires_grad() || v.requires_grad() || (sink && sink->requires_grad()))) {
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
       check_inputs(q, k, v);
       const c10::DeviceGuard guard(q.device());
-      plan_of(Direction::backward, q, k, causal, scale, rotates(cos, sin), backward_chapter, backward_rung);
+      plan_of(Direction::backward, q, k, !all_contiguous({q, k, v}), causal, scale, rotates(cos, sin),
+              {window_left, window_right, softcap, alibi, sink}, backward_chapter, backward_rung);
     }
     Tensor lse;
-    Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, &lse);
+    Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
+                                window_left, window_right, softcap, alibi, sink, &lse);
     return {o, lse};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
+  return call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
+                      window_right, softcap, alibi, sink);
 }
 
 c10::DispatchKey autocast_key() { return at::autocast::get_autocast_dispatch_key_from_device_type(device_type); }
@@ -333,12 +442,14 @@ c10::DispatchKey autocast_key() { return at::autocast::get_autocast_dispatch_key
 std::tuple<Tensor, Tensor> forward_for_autocast(const Tensor& q, const Tensor& k, const Tensor& v,
                                                 const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
                                                 std::optional<double> scale, Name chapter, Name rung,
-                                                Name backward_chapter, Name backward_rung) {
+                                                Name backward_chapter, Name backward_rung, int64_t window_left,
+                                                int64_t window_right, double softcap, const MaybeTensor& alibi,
+                                                const MaybeTensor& sink) {
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(autocast_key());
   const at::ScalarType dtype = at::autocast::get_autocast_dtype(device_type);
   const auto cast = [dtype](const Tensor& tensor) { return at::autocast::cached_cast(dtype, tensor, device_type); };
   return call_forward(cast(q), cast(k), cast(v), cos, sin, causal, scale, chapter, rung, backward_chapter,
-                      backward_rung);
+                      backward_rung, window_left, window_right, softcap, alibi, sink);
 }
 
 // The last arguments name the rungs of both directions; cos and sin are the tables of RoPE. The shapes of what comes
@@ -347,12 +458,13 @@ TORCH_LIBRARY(flash_attention_workbook, library) {
   const std::vector<at::Tag> tags = {at::Tag::needs_fixed_stride_order, at::Tag::pt2_compliant_tag};
   library.def(
       "forward(Tensor q, Tensor k, Tensor v, Tensor? cos, Tensor? sin, bool causal, float? scale, str? chapter, str? "
-      "rung, "
-      "str? backward_chapter, str? backward_rung) -> (Tensor, Tensor)",
+      "rung, str? backward_chapter, str? backward_rung, int window_left=-1, int window_right=-1, float softcap=0, "
+      "Tensor? alibi=None, Tensor? sink=None) -> (Tensor, Tensor)",
       tags);
   library.def(
       "backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor? cos, Tensor? sin, bool causal, "
-      "float? scale, str? chapter, str? rung) -> (Tensor, Tensor, Tensor)",
+      "float? scale, str? chapter, str? rung, int window_left=-1, int window_right=-1, float softcap=0, "
+      "Tensor? alibi=None, Tensor? sink=None) -> (Tensor, Tensor, Tensor, Tensor)",
       tags);
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {  // one of them, to be refused
     library.impl("forward", torch::dispatch(key, forward));
@@ -404,6 +516,19 @@ Name name_in(const char* what, PyObject* object) {
   return std::string_view(text, size_t(size));
 }
 
+int64_t side_in(PyObject* object) {
+  const long long number = PyLong_Check(object) ? PyLong_AsLongLong(object) : -2;
+  if (PyErr_Occurred()) PyErr_Clear();
+  TORCH_CHECK_VALUE(number >= -1, "a side of the window is ", repr(object),
+                    ": it must be a number of keys, or -1 for all");
+  return number;
+}
+
+double softcap_in(PyObject* object) {
+  const std::optional<double> number = scale_in(object);
+  return number.value_or(0);
+}
+
 template <class... Tensors>
 PyObject* tuple_of(std::tuple<Tensors...> tensors) {
   const auto wrapped = [](auto&... each) {
@@ -412,10 +537,10 @@ PyObject* tuple_of(std::tuple<Tensors...> tensors) {
   return std::apply(wrapped, tensors).release().ptr();
 }
 
-// The operator, as torch.ops.flash_attention_workbook.forward.default, with these 11 arguments in order.
+// The operator, as torch.ops.flash_attention_workbook.forward.default, with these 16 arguments in order.
 PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 11, "forward takes 11 arguments: it was given ", count);
+  TORCH_CHECK_TYPE(count == 16, "forward takes 16 arguments: it was given ", count);
   const Tensor &q = tensor_in("q", arguments[0]), &k = tensor_in("k", arguments[1]), &v = tensor_in("v", arguments[2]);
   const MaybeTensor cos = table_in("rope's cos", arguments[3]), sin = table_in("rope's sin", arguments[4]);
   const bool causal = causal_in(arguments[5]);
@@ -423,19 +548,23 @@ PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count
   const Name chapter = name_in("chapter", arguments[7]), rung = name_in("rung", arguments[8]);
   const Name backward_chapter = name_in("backward_chapter", arguments[9]);
   const Name backward_rung = name_in("backward_rung", arguments[10]);
+  const int64_t window_left = side_in(arguments[11]), window_right = side_in(arguments[12]);
+  const double softcap = softcap_in(arguments[13]);
+  const MaybeTensor alibi = table_in("alibi", arguments[14]), sink = table_in("sink", arguments[15]);
   std::tuple<Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
-    output = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung);
+    output = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
+                          window_right, softcap, alibi, sink);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS
 }
 
-// The operator backward, likewise, with its 12 arguments in order.
+// The operator backward, likewise, with its 17 arguments in order.
 PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 12, "backward takes 12 arguments: it was given ", count);
+  TORCH_CHECK_TYPE(count == 17, "backward takes 17 arguments: it was given ", count);
   const Tensor& d_o = tensor_in("d_o", arguments[0]);
   const Tensor &q = tensor_in("q", arguments[1]), &k = tensor_in("k", arguments[2]), &v = tensor_in("v", arguments[3]);
   const Tensor &o = tensor_in("o", arguments[4]), &lse = tensor_in("lse", arguments[5]);
@@ -443,10 +572,14 @@ PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   const bool causal = causal_in(arguments[8]);
   const std::optional<double> scale = scale_in(arguments[9]);
   const Name chapter = name_in("chapter", arguments[10]), rung = name_in("rung", arguments[11]);
-  std::tuple<Tensor, Tensor, Tensor> output;
+  const int64_t window_left = side_in(arguments[12]), window_right = side_in(arguments[13]);
+  const double softcap = softcap_in(arguments[14]);
+  const MaybeTensor alibi = table_in("alibi", arguments[15]), sink = table_in("sink", arguments[16]);
+  std::tuple<Tensor, Tensor, Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
-    output = call_backward(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung);
+    output = call_backward(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left, window_right,
+                           softcap, alibi, sink);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS

@@ -6,12 +6,15 @@
     o = faw.attention(q, k, v, causal=True)                                # the book's last word
     o = faw.attention(q, k, v, causal=True, chapter="05_online_softmax")   # or any chapter, and any rung of it
     o = faw.attention(q, k, v, causal=True, rope=faw.rope_tables(q, k))    # q and k rotated by their positions
+    o = faw.attention(q, k, v, causal=True, window=(1023, 0), sink=sink)   # a window, a softcap, ALiBi, sinks
     o = faw.sdpa(query, key, value, is_causal=True)                        # as PyTorch's scaled_dot_product_attention
 
 The kernels come from the shared library flash_attention_workbook: from the one beside this file, where the package is
 installed, else from the one that the `cuda` preset builds. To use another build, set FLASH_ATTENTION_WORKBOOK_LIBRARY
 to its path. The operators, compiled for one PyTorch and one Python, are in the library's directory. A library of the
 `cpu` preset runs the kernels on the SIMT engine, and takes CPU tensors and no others.
+
+Tensors may lie in any way that keeps the elements of a row together: q.transpose(1, 2) of [B, N, H, D] is not copied.
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
 (faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256,

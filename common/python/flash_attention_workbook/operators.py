@@ -45,6 +45,21 @@ def _pair(rope):
     return tuple(rope)
 
 
+def _extras(q, window, softcap, alibi, sink):
+    """(left, right, softcap, alibi [B, H], sink): as the operators take what models add."""
+    if window is None and softcap is None and alibi is None and sink is None:
+        return -1, -1, 0.0, None, None
+    if window is not None and (not isinstance(window, (tuple, list)) or len(window) != 2):
+        raise ValueError(f"window is {window!r}: it must be a pair (left, right) of numbers of keys, -1 for all")
+    left, right = (-1, -1) if window is None else window
+    if softcap is not None and (not isinstance(softcap, (int, float)) or not softcap > 0):
+        raise ValueError(f"softcap is {softcap!r}: it must be a number above 0, or None")
+    _require_tensors(**{name: value for name, value in (("alibi", alibi), ("sink", sink)) if value is not None})
+    if alibi is not None and alibi.dim() == 1:  # the same slopes in every batch
+        alibi = alibi.expand(q.shape[0], -1).contiguous()
+    return left, right, 0.0 if softcap is None else float(softcap), alibi, sink
+
+
 def _forward(*arguments):
     """The operator forward. A compiler follows it to torch.ops; nobody else waits for torch.ops to read the
     arguments."""
@@ -60,40 +75,55 @@ def _backward(*arguments):
     return _operators.backward(*arguments)
 
 
-def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=None):
+def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=None, window=None, softcap=None,
+            alibi=None, sink=None):
     """(o, lse) of q [B, H, Nq, D], k and v [B, Hkv, Nk, D]; lse [B, H, Nq] is None where the rung writes none.
 
     causal aligns bottom-right: query i sees keys j <= i + Nk - Nq. scale is 1 / sqrt(D) unless given. With rope, the
     tables that rope_tables() makes, q and k are rotated by their positions first. No chapter means the book's last
-    word, and no rung the last of its chapter. Works on the current stream, and inside torch.cuda.graph. Knows nothing
+    word, and no rung the last of its chapter. What models add, for chapter 12:
+
+    window (left, right): query i sees keys i + Nk - Nq - left to i + Nk - Nq + right; -1 is all on that side.
+    softcap: scores become softcap * tanh(score / softcap).
+    alibi, fp32 [H] or [B, H]: scores lose slope * |i + Nk - Nq - j|. There is one score function, this or a softcap.
+    sink, fp32 [H]: exp(sink) is one more term in the sum of each row, and in lse.
+
+    q, k and v may lie in any way that keeps the D elements of a row together; o lies as q does. Works on the current stream, and inside torch.cuda.graph. Knows nothing
     of gradients: attention() does.
     """
     library.check_names(chapter, rung)
     with torch.no_grad():
-        o, lse = _forward(q, k, v, *_pair(rope), causal, scale, chapter, rung, None, None)
+        o, lse = _forward(q, k, v, *_pair(rope), causal, scale, chapter, rung, None, None,
+                          *_extras(q, window, softcap, alibi, sink))
     return o, lse if lse.numel() else None
 
 
-def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None, rope=None):
-    """(dq, dk, dv) from what forward() took and returned, and d_o, the gradient of o; of q and k as they were before
-    they were rotated."""
+def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None, rope=None, window=None,
+             softcap=None, alibi=None, sink=None):
+    """(dq, dk, dv), or with a sink (dq, dk, dv, dsink), from what forward() took and returned, and d_o, the gradient of
+    o; of q and k as they were before they were rotated."""
     library.check_names(chapter, rung)
     with torch.no_grad():
-        return _backward(d_o, q, k, v, o, lse, *_pair(rope), causal, scale, chapter, rung)
+        gradients = _backward(d_o, q, k, v, o, lse, *_pair(rope), causal, scale, chapter, rung,
+                              *_extras(q, window, softcap, alibi, sink))
+    return gradients[:3] if sink is None else gradients
 
 
 @torch.library.register_fake("flash_attention_workbook::forward")
-def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung):
+def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left=-1, window_right=-1,
+      softcap=0.0, alibi=None, sink=None):
     for name, tensor in (("k", k), ("v", v)):
         if tensor.device != q.device:  # of several devices PyTorch asks "meta" first
             raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
     writes_lse = chapter is None or library.has("lse", chapter, rung)
-    return q.new_empty(q.shape), q.new_empty(q.shape[:3] if writes_lse else 0, dtype=torch.float32)
+    return torch.empty_like(q), q.new_empty(q.shape[:3] if writes_lse else 0, dtype=torch.float32)
 
 
 @torch.library.register_fake("flash_attention_workbook::backward")
-def _(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung):
-    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+def _(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left=-1, window_right=-1, softcap=0.0,
+      alibi=None, sink=None):
+    return (torch.empty_like(q), torch.empty_like(k), torch.empty_like(v),
+            q.new_empty(0 if sink is None else q.shape[1], dtype=torch.float32))
 
 
 def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
@@ -117,8 +147,8 @@ def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
 
 
 def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backward_chapter=None, backward_rung=None,
-              rope=None):
-    """softmax(scale q k^T) v as o [B, H, Nq, D]; arguments as for forward().
+              rope=None, window=None, softcap=None, alibi=None, sink=None):
+    """softmax(scale q k^T) v as o [B, H, Nq, D]; arguments as for forward(). A sink has a gradient, too.
 
     Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A
     direction for which no chapter is named takes the book's last word, and so does the forward of a chapter that is a
@@ -132,14 +162,15 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
             chapter, rung, backward_chapter, backward_rung = _with_backward(chapter, rung, backward_chapter,
                                                                             backward_rung, rope is not None)
     cos, sin = (None, None) if rope is None else _pair(rope)
-    return _forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung)[0]
+    return _forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
+                    *_extras(q, window, softcap, alibi, sink))[0]
 
 
 def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """As torch.nn.functional.scaled_dot_product_attention, for what the book has: no mask of one's own, no dropout.
 
     is_causal is PyTorch's, aligned top-left: query i sees keys j <= i. With as many queries as keys that is
-    attention()'s. With fewer queries, the keys that none of them sees are left out, which takes a copy of the others.
+    attention()'s. With fewer queries, the keys that none of them sees are left out; with more, it is a window.
     """
     _require_tensors(query=query, key=key, value=value)
     if attn_mask is not None:
@@ -151,8 +182,7 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
                          "share one of key")
     if is_causal and query.dim() == key.dim() == value.dim() == 4 and query.shape[2] != key.shape[2]:
         seq_q, seq_k = query.shape[2], key.shape[2]
-        if seq_q > seq_k:
-            raise ValueError(f"is_causal with {seq_q} queries and {seq_k} keys: supported are as many queries as keys "
-                             "or fewer; those from the last key on see all keys, and need a call of their own")
-        key, value = key[:, :, :seq_q].contiguous(), value[:, :, :seq_q].contiguous()
+        if seq_q > seq_k:  # j <= i is j <= (i + Nk - Nq) + Nq - Nk
+            return attention(query, key, value, False, scale, window=(-1, seq_q - seq_k))
+        key, value = key[:, :, :seq_q], value[:, :, :seq_q]
     return attention(query, key, value, is_causal, scale)

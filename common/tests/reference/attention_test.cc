@@ -106,7 +106,7 @@ double o_element(const Problem& p, const Inputs& in, int b, int h, int i, int d,
     for (int e = 0; e < p.head_dim; e++) s += double(in.q[q_row * p.head_dim + e]) * in.k[k_row * p.head_dim + e];
     s *= p.scale;
     if (p.softcap > 0) s = p.softcap * std::tanh(s / p.softcap);
-    if (p.alibi) s -= in.alibi[size_t(b) * p.heads + h] * std::abs(own - j);
+    if (p.alibi) s -= double(in.alibi[size_t(b) * p.heads + h]) * std::abs(own - j);
     const double weight = std::exp(s);
     numerator += weight * in.v[k_row * p.head_dim + d];
     denominator += weight;

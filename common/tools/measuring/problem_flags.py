@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser, several: bool,
     shape.add_argument("--dtype", choices=["fp16", "bf16"], help="storage type")
     shape.add_argument("--causal", action=argparse.BooleanOptionalAction, help="the causal mask (the default), or none")
     shape.add_argument("--window", type=window, metavar="LEFT,RIGHT",
-                       help="keys before and after a query's own that it sees, -1 for all (chapter 12, as what follows)")
+                       help="keys before and after a query's own that it sees, -1: all (chapter 12, as what follows)")
     shape.add_argument("--softcap", type=softcap, metavar="C", help="scores become C tanh(score / C)")
     for name, what in [("alibi", "scores lose a slope times the distance"), ("sink", "one more term in each row's sum"),
                        ("views", "tensors lie as [B, N, H, D], with gaps")]:

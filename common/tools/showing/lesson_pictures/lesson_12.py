@@ -46,8 +46,9 @@ def band() -> Drawing:
 
 def rows_of_a_head() -> Drawing:
     """Three positions and two heads, in both layouts."""
-    picture = Drawing(262, "Where the rows of a head lie", "Six rows of Q in memory. In the layout of the other chapters "
-                      "the three rows of head 0 come first. In a model's layout every other row is one of head 0.")
+    picture = Drawing(262, "Where the rows of a head lie", "Six rows of Q in memory. In the layout of the other "
+                      "chapters the three rows of head 0 come first. In a model's layout every other row is one of "
+                      "head 0.")
     left, size = 20.0, 60.0
     for y, title, order in [(56, "[B, H, N, D]: the other chapters", [(h, i) for h in range(2) for i in range(3)]),
                             (166, "[B, N, H, D]: a model's projection", [(h, i) for i in range(3) for h in range(2)])]:
@@ -68,8 +69,8 @@ def rows_of_a_head() -> Drawing:
 def sink() -> Drawing:
     """The weights of the example of chapter 05, without and with a sink of 5."""
     scores, sink_score = [1.0, 3.0, 4.0, 2.0], 5.0
-    picture = Drawing(250, "A sink takes its share", "Weights of four keys. Without a sink they are 0.03, 0.24, 0.64 and "
-                      "0.09 and add up to 1. With a sink of 5 they are 0.01, 0.09, 0.23 and 0.03, and the sink has "
+    picture = Drawing(250, "A sink takes its share", "Weights of four keys. Without a sink they are 0.03, 0.24, 0.64 "
+                      "and 0.09 and add up to 1. With a sink of 5 they are 0.01, 0.09, 0.23 and 0.03, and the sink has "
                       "0.64.")
     high, wide = 150.0, 34.0
     for left, title, terms in [(20.0, "without", scores), (200.0, "with a sink of 5", [*scores, sink_score])]:
