@@ -1,7 +1,8 @@
 // Chapter 12, rung 5, all: every combination of the extras.
 //
-// This is the table of instantiations. A problem with one extra takes the kernel of that rung. For what is left, two
-// kernels are enough: any window, sinks if there are any, and one of the two score functions.
+// What changed since 4_sink: no line of the loops. This is the table of kernels for problems with several extras. A
+// problem with one takes the kernel of that rung; for what is left a few are enough, which take any window, a sink if
+// there is one, and one score function.
 //
 // Expected limit: an extra that a kernel has and a problem has not costs a comparison here and there.
 #include "backward.h"

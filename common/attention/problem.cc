@@ -82,8 +82,8 @@ std::string invalid(const Problem& p) {
 }
 
 unsigned extras(const Problem& p) {
-  return (p.views ? views : 0) | (p.window_left >= 0 || p.window_right >= 0 ? window : 0) |
-         (p.softcap != 0 ? softcap : 0) | (p.alibi ? alibi : 0) | (p.sink ? sink : 0);
+  const bool has_window = p.window_left >= 0 || p.window_right >= 0;
+  return p.views * views | has_window * window | (p.softcap != 0) * softcap | p.alibi * alibi | p.sink * sink;
 }
 
 std::string extras_unsupported(const Problem& p, unsigned taken) {

@@ -37,7 +37,7 @@ struct ForwardArgs {
   void* workspace;  // workspace_bytes(problem) bytes, contents undefined before and after
   RopeTables rope;
   // For problems that have them:
-  Strides q_strides, k_strides, v_strides, o_strides;
+  Strides q_strides = {}, k_strides = {}, v_strides = {}, o_strides = {};
   const float* alibi = nullptr;  // [B, H], slopes
   const float* sink = nullptr;   // [H], natural logarithms
 };
@@ -55,7 +55,8 @@ struct BackwardArgs {
   void* workspace;   // workspace_bytes(problem) bytes, contents undefined before and after
   RopeTables rope;
   // For problems that have them:
-  Strides q_strides, k_strides, v_strides, o_strides, d_o_strides, dq_strides, dk_strides, dv_strides;
+  Strides q_strides = {}, k_strides = {}, v_strides = {}, o_strides = {};
+  Strides d_o_strides = {}, dq_strides = {}, dk_strides = {}, dv_strides = {};
   const float* alibi = nullptr;  // [B, H]
   const float* sink = nullptr;   // [H]
   float* d_sink = nullptr;       // [H]

@@ -66,6 +66,7 @@ bool aligned(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.c
 
 // Can it be read where it is? Rows of consecutive elements that begin at multiples of 16 bytes.
 bool has_whole_rows(const Tensor& tensor) {
+  if (tensor.is_contiguous()) return true;
   for (int64_t axis = 0; axis < 3; axis++)
     if (tensor.size(axis) > 1 && (tensor.stride(axis) < 0 || tensor.stride(axis) % 8 != 0)) return false;
   return tensor.size(3) == 1 || tensor.stride(3) == 1;
