@@ -242,7 +242,9 @@ cudaError_t simt::best_block(int* grid, int* block, const void* kernel, std::siz
 
 cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
   const cudaError_t error = cudaMalloc(pointer, bytes);
-  if (error == cudaSuccess && *pointer != nullptr) simt::host_checks::allocated(*pointer, bytes, true);
+  if (error != cudaSuccess || *pointer == nullptr) return error;
+  simt::host_checks::allocated(*pointer, bytes, true);
+  std::memset(*pointer, 0, bytes);  // as the pages are that a system gives, which programs count on
   return error;
 }
 

@@ -7,6 +7,7 @@
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cuda/std/array>
 
@@ -393,6 +394,13 @@ __global__ void asserts(int n) { assert(int(threadIdx.x) < n); }
 template <class... P, class... A>
 void start(void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
   simt::launch_by_syntax({grid, block}, reinterpret_cast<const void*>(kernel), [=] { kernel(arguments...); });
+}
+
+TEST(Wild, managed_memory_begins_as_zeros) {
+  float* x = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&x, 400), cudaSuccess);
+  EXPECT_EQ(std::count(x, x + 100, 0.0f), 100);
+  EXPECT_EQ(cudaFree(x), cudaSuccess);
 }
 
 TEST(Wild, a_mistake_in_a_kernel_is_every_later_call_s_error) {

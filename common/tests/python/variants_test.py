@@ -1,0 +1,168 @@
+"""What models add to attention (chapter 12), through PyTorch, against the formulas in fp64 and their derivatives: each
+extra, their refusals, and problems drawn at random. WORKBOOK_PROBLEMS says how many of those: 3000 are for a GPU.
+
+Exits with status 77, which CTest takes for "skipped", where there is no PyTorch, or no GPU for a library that wants
+one.
+"""
+
+import os
+import random
+import sys
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("NOT RUN: there is no PyTorch")
+    sys.exit(77)
+
+import flash_attention_workbook as faw
+from flash_attention_workbook.library import DEVICE
+
+ON_ENGINE = DEVICE == "cpu"
+if not ON_ENGINE and not torch.cuda.is_available():
+    print("NOT RUN: PyTorch finds no GPU")
+    sys.exit(1 if os.environ.get("REQUIRE_GPU") == "1" else 77)
+PROBLEMS = int(os.environ.get("WORKBOOK_PROBLEMS", 20 if ON_ENGINE else 300))
+
+
+def reference(q, k, v, causal=False, window=(-1, -1), softcap=None, alibi=None, sink=None):
+    """The formulas in fp64, of tensors that may require gradients."""
+    (batch, heads, seq_q, head_dim), seq_k = q.shape, k.shape[2]
+    q, k, v = q.double(), *(x.double().repeat_interleave(heads // k.shape[1], 1) for x in (k, v))
+    scores = q @ k.transpose(-1, -2) / head_dim**0.5
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    distance = (torch.arange(seq_q)[:, None] + seq_k - seq_q - torch.arange(seq_k)).to(DEVICE)
+    if alibi is not None:
+        scores = scores - alibi.double().expand(batch, heads)[:, :, None, None] * distance.abs()
+    left, right = window[0], 0 if causal else window[1]
+    hidden = ((distance > left) & (left >= 0)) | ((-distance > right) & (right >= 0))
+    # A score of -inf would make NaN of a row without keys, whose gradients would then be NaN, too.
+    scores = scores.masked_fill(hidden, -1e9)
+    if sink is not None:
+        scores = torch.cat([scores, sink.double()[:, None, None].expand(batch, heads, seq_q, 1)], -1)
+    weights = torch.softmax(scores, -1)[..., :seq_k].masked_fill(hidden, 0)
+    return weights @ v
+
+
+def tensors(batch=2, heads=4, kv_heads=2, seq_q=70, seq_k=90, head_dim=64, dtype=torch.float16, layout="bhnd"):
+    """q, k and v that require gradients: one behind the other, as projections leave them, or as parts of one tensor."""
+    shapes = [(batch, seq_q, heads, head_dim)] + 2 * [(batch, seq_k, kv_heads, head_dim)]
+    made = [torch.randn(shape, device=DEVICE, dtype=dtype).mul_(1.5).transpose(1, 2) for shape in shapes]
+    if layout == "bhnd":
+        made = [x.contiguous() for x in made]
+    elif layout == "packed":
+        wide = [torch.zeros(*x.shape[:3], head_dim + 8 * (n + 1), device=DEVICE, dtype=dtype)
+                for n, x in enumerate(made)]
+        made = [to[..., :head_dim].copy_(x) for to, x in zip(wide, made)]
+    return [x.detach().requires_grad_() for x in made]
+
+
+def wrong(got, expected, dtype, floor=1e-4):
+    """What is wrong with a result, in a line; None if nothing is. Two bounds: the norm of the error and the largest, as
+    storage in 16 bits makes them. An error of `floor` an element is none."""
+    norm, largest = (4e-3, 2e-2) if dtype == torch.float16 else (3e-2, 0.15)
+    if not torch.isfinite(got).all():
+        return "is not finite"
+    error, size = (got.double() - expected), expected.abs().max().item()
+    if error.norm().item() > norm * expected.norm().item() + floor * expected.numel()**0.5:
+        return f"has an error of norm {error.norm().item():.3g} beside {expected.norm().item():.3g}"
+    if error.abs().max().item() > largest * max(size, 0.1) + floor:
+        return f"has an error of {error.abs().max().item():.3g} where the largest number is {size:.3g}"
+    return None
+
+
+class Values(unittest.TestCase):
+    def check(self, inputs, options):
+        sinks = [options["sink"].requires_grad_()] if "sink" in options else []
+        o, expected = faw.attention(*inputs, **options), reference(*inputs, **options)
+        dtype = o.dtype
+        self.assertIsNone(wrong(o, expected, dtype), "o")
+        d_o = torch.randn_like(o)
+        got = torch.autograd.grad(o, [*inputs, *sinks], d_o)
+        wanted = torch.autograd.grad(expected, [*inputs, *sinks], d_o.double())
+        for name, one, other in zip(("dq", "dk", "dv", "dsink"), got, wanted):
+            # The sink's gradient is a sum over all rows that nearly cancels, made of an O that is rounded.
+            floor = (2e-3 if dtype == torch.float16 else 2e-2) if name == "dsink" else 1e-4
+            self.assertIsNone(wrong(one, other, dtype, floor), name)
+        return o
+
+    def test_each_extra(self):
+        for number, options in enumerate([
+                dict(window=(20, 5)), dict(softcap=2.0), dict(alibi=torch.tensor([0.5, 0.25, 0.125, 0.1])),
+                dict(alibi=torch.rand(2, 4)), dict(sink=torch.randn(4)),
+                dict(window=(30, 0), softcap=5.0, sink=torch.randn(4))]):
+            with self.subTest(options=list(options)):
+                options = {name: value.to(DEVICE) if isinstance(value, torch.Tensor) else value
+                           for name, value in options.items()}
+                inputs = tensors(head_dim=(64, 128)[number % 2], layout=("bhnd", "bnhd")[number // 2 % 2])
+                self.assertEqual(self.check(inputs, options).stride(), inputs[0].stride())
+
+    def test_problems_drawn_at_random(self):
+        for seed in range(PROBLEMS):
+            draw = random.Random(seed)
+            torch.manual_seed(seed)
+            longest = 200 if ON_ENGINE else draw.choice([200, 700, 1500])
+            kv_heads, group = draw.choice([1, 2, 3]), draw.choice([1, 2, 4])
+            shape = dict(batch=draw.choice([1, 2]), heads=kv_heads * group, kv_heads=kv_heads,
+                         seq_q=draw.randint(1, longest), seq_k=draw.randint(1, longest),
+                         head_dim=draw.choice([64, 128, 64, 128, 8 * draw.randint(1, 16)]),
+                         dtype=draw.choice([torch.float16, torch.bfloat16]),
+                         layout=draw.choice(["bhnd", "bnhd", "packed"]))
+            options = dict(causal=draw.random() < 0.3)
+            if draw.random() < 0.6:
+                options["window"] = tuple(draw.choice([-1, 0, draw.randint(0, longest)]) for _ in range(2))
+            score = draw.random()
+            if score < 0.3:
+                options["softcap"] = draw.choice([1.0, 5.0, 30.0])
+            elif score < 0.6:
+                options["alibi"] = torch.rand(*draw.choice([(shape["batch"],), ()]), shape["heads"], device=DEVICE) / 2
+            if draw.random() < 0.4:
+                options["sink"] = torch.randn(shape["heads"], device=DEVICE) * 2
+            said = {name: list(value.shape) if isinstance(value, torch.Tensor) else value
+                    for name, value in options.items()}
+            with self.subTest(seed=seed, **shape, **said):
+                self.check(tensors(**shape), options)
+
+    def test_packed_tensors_are_not_copied(self):
+        qkv = torch.randn(2, 50, 3, 4, 64, device=DEVICE, dtype=torch.float16)
+        q, k, v = (x.transpose(1, 2) for x in qkv.unbind(2))
+        self.assertIsNone(wrong(faw.attention(q, k, v), reference(q, k, v), torch.float16))
+
+    def test_compiled_they_give_the_same(self):
+        q, k, v = tensors(kv_heads=4, seq_q=50, seq_k=50)
+        sink = torch.randn(4, device=DEVICE, requires_grad=True)
+
+        def attention(q, k, v, sink):
+            return faw.attention(q, k, v, window=(20, 0), sink=sink)
+
+        compiled = torch.compile(attention, backend="aot_eager")
+        results = [torch.autograd.grad(f(q, k, v, sink).sum(), (q, k, v, sink)) for f in (attention, compiled)]
+        for plain, other in zip(*results):
+            self.assertTrue(torch.equal(plain, other))
+
+
+class Refusals(unittest.TestCase):
+    def test_what_is_wrong_in_itself(self):
+        q, k, v = (x.detach() for x in tensors())
+        numbers = torch.ones(3, device=DEVICE)
+        for text, options in [
+                ("^a side of the window is -2: it must be a number of keys, or -1 for all$", dict(window=(-2, 0))),
+                ("^window is 5: it must be a pair .left, right. of numbers of keys, -1 for all$", dict(window=5)),
+                ("^softcap is 0: it must be a number above 0, or None$", dict(softcap=0)),
+                ("^softcap and alibi are both given: a problem has one score function$",
+                 dict(softcap=1.0, alibi=torch.ones(4, device=DEVICE))),
+                (r"^alibi is torch.float32 .2, 3. on .*: it must be torch.float32 .2, 4., contiguous",
+                 dict(alibi=numbers)),
+                (r"^sink is torch.float32 .3. on .*: it must be torch.float32 .4., contiguous", dict(sink=numbers)),
+                ("^05_online_softmax: the problem has a window: supported is attention with none of these$",
+                 dict(window=(1, 1), chapter="05_online_softmax")),
+                ("^no chapter has a forward with rope: the problem has a window: supported is attention with none",
+                 dict(window=(1, 1), rope=faw.rope_tables(q, k)))]:
+            with self.assertRaisesRegex(ValueError, text):
+                faw.attention(q, k, v, **options)
+
+
+if __name__ == "__main__":
+    unittest.main()
