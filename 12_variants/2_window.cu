@@ -5,14 +5,13 @@
 //
 // What changed since 1_views: the interval of keys has two ends, and so has everything that is made of it.
 //   - Forward: the loop begins at the first key that the block's first row sees, in whole stages. A warp leaves out
-//     tiles on both sides. A tile is masked if it crosses either edge: of a window of W keys that is about
-//     (Br + Bc) / Bc tiles at each end, whatever W is.
-//   - Backward: the tiles of queries that see a block's keys end, too, and may be none. The block that adds to a tile
-//   of
-//     dQ first stores, the last converts: neither is the head's first or last block any more.
+//     tiles on both sides. A tile is masked if it crosses either edge: Br / Bc tiles at each end, one more where the
+//     edge does not begin with a tile, whatever the window's length is.
+//   - Backward: the tiles of queries that see a block's keys end, too, and may be none. The block that adds first to a
+//     tile of dQ stores, the last converts: neither is the head's first or last block any more.
 //
-// Expected limit: the tiles on the two edges, of which half is thrown away: of W + Br keys that a block goes through,
-// Br + Bc are on an edge.
+// Expected limit: the tiles on the two edges. Of the W + Br keys that a block goes through, 2 Br are in such tiles, and
+// half of their pairs are thrown away.
 #include "backward.h"
 #include "forward.h"
 

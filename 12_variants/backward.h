@@ -12,8 +12,8 @@
 //   dP^T = V dO^T    dS^T = P^T o slope o (dP^T - delta)    dK += dS^T Q       likewise; dS^T also to shared memory
 //   dQ of the tile before = dS K                                               32 x 32 of it a warp, added to others'
 //
-// At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07: P^T travels through shared memory,
-// and brings the slope of the score along.
+// At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07: P^T travels through shared memory.
+// The slope is made of P, which knows its score: log2(P) + LSE. So it need not be kept, nor travel.
 //
 // With a window the tiles of queries end, too, and may be none. So tiles are counted by the steps of the block and not
 // by their own number, and the first block to add to a tile of dQ is not the head's first any more.

@@ -71,8 +71,7 @@ struct Linear {
 // tanh.approx errs by 2^-11: with a cap of 30 that would be 1.5% of P.)
 __device__ inline float tanh_from_exp2(float x) { return 1 - 2 * reciprocal_approx(1 + exp2_approx(2 * log2_e * x)); }
 
-// softcap * tanh(scale s / softcap)                                                            Gemma 2 (2024), section
-// 2
+// softcap * tanh(scale s / softcap): Gemma 2 (2024), section 2.
 struct Softcap {
   static constexpr bool has_slope = true;
   float in, cap_log2, per_cap_log2;
@@ -86,8 +85,7 @@ struct Softcap {
   }
 };
 
-// scale s - slope |distance|                                     Press et al., "Train Short, Test Long" (2022), section
-// 3
+// scale s - slope |distance|: Press et al., "Train Short, Test Long" (2022), section 3.
 struct Alibi {
   static constexpr bool has_slope = false;
   float scale_log2, per_key;

@@ -14,7 +14,6 @@
 // and at the end O / l and LSE = ln(2) (m + log2(l)), with the sink's share in l.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 

@@ -54,11 +54,19 @@ __global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_wid
   const Copy copy = copies.list[blockIdx.y];
   const int64_t first_row = int64_t(blockIdx.x) * block_rows;
   const int rows = int(min(int64_t(block_rows), copy.rows - first_row));  // 0 or fewer: it is a shorter tensor
-  const Piece* const from = static_cast<const Piece*>(copy.from);
-  Piece* const to = static_cast<Piece*>(copy.to);
+  const Piece* from = static_cast<const Piece*>(copy.from);
+  Piece* to = static_cast<Piece*>(copy.to);
   watch_step("rows of D numbers, wider or narrower");
   const int from_part = from_width / copy.parts, to_part = to_width / copy.parts;
+  if (copy.from_rows.rows == 0 && copy.to_rows.rows == 0) {
+    from += first_row * from_width, to += first_row * to_width;
 #pragma unroll 4
+    for (int i = threadIdx.x; i < rows * to_width; i += threads) {
+      const int part = i / to_part, at = i % to_part;  // parts are counted over all rows
+      to[i] = at < from_part ? from[part * from_part + at] : Piece{};
+    }
+    return;
+  }
   for (int i = threadIdx.x; i < rows * to_width; i += threads) {
     const int64_t row = first_row + i / to_width;
     const int column = i % to_width, part = column / to_part, at = column % to_part;
