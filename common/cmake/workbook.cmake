@@ -71,7 +71,7 @@ function(workbook_refuse_spills target)
   if(NOT others)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
     set(launcher ${PROJECT_SOURCE_DIR}/common/cmake/refuse_serialised.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
-    set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
+    set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}" MACHINE_CODE_IS_LOOKED_AT ON)
   endif()
 endfunction()
 
@@ -83,6 +83,10 @@ target_include_directories(workbook_settings INTERFACE ${PROJECT_SOURCE_DIR}/com
 target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unknown-pragmas>)
 if(WORKBOOK_CUDA)
   target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  if(WORKBOOK_ONE_ARCHITECTURE AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)  # of code that nobody looks at or runs
+    set(looked_at $<BOOL:$<TARGET_PROPERTY:MACHINE_CODE_IS_LOOKED_AT>>)
+    target_compile_options(workbook_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:${looked_at}>>:--Ofast-compile=max>)
+  endif()
   target_link_libraries(workbook_settings INTERFACE CUDA::cudart)
 endif()
 

@@ -173,7 +173,7 @@ Options parse(int argc, char** argv) {
     throw Refusal("device is " + device + ": the SIMT engine takes such limits, and this program runs on a GPU");
   if (!device.empty()) take_limits_of(device);
   if (seed < 0) throw Refusal("seed is " + std::to_string(seed) + ": it must not be negative");
-  if (seed == std::numeric_limits<int64_t>::max())  // which CLI11 makes of all that is larger, too
+  if (seed == std::numeric_limits<int64_t>::max())  // which older CLI11s make of all that is larger
     throw Refusal("seed is " + std::to_string(seed) + " or more: it must be less");
   options.seed = uint64_t(seed);
   p.dtype = dtype == "fp16" ? attention::DType::fp16 : attention::DType::bf16;

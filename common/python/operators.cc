@@ -21,6 +21,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -48,9 +49,30 @@ using torch::autograd::variable_list;
 
 const c10::DeviceType device_type = faw_on_engine() ? c10::kCPU : c10::kCUDA;
 
+// --- Messages
+// ---------------------------------------------------------------------------------------------------------
+
+// They are strings before PyTorch sees them. It would write the parts into a stream of this module, and where that has
+// a libstdc++ of its own (-static-libstdc++), what PyTorch's libraries write into one crashes.
+std::string part(std::string_view text) { return std::string(text); }
+std::string part(std::same_as<c10::Device> auto device) { return device.str(); }  // a string would become one, too
+std::string part(std::integral auto number) { return std::to_string(number); }
+std::string part(at::IntArrayRef sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "[" : ", ") + std::to_string(size);
+  return text.empty() ? "[]" : text + "]";
+}
+
+template <typename... Parts>
+std::string message(const Parts&... parts) {
+  return (part(parts) + ...);
+}
+
+#define CHECK_VALUE(condition, ...) TORCH_CHECK_VALUE(condition, message(__VA_ARGS__))  // only made if it is needed
+
 // What is refused is a ValueError; what fails on the way is a RuntimeError.
 void require(faw_status status) {
-  TORCH_CHECK_VALUE(status != FAW_INVALID && status != FAW_UNSUPPORTED, faw_error());
+  CHECK_VALUE(status != FAW_INVALID && status != FAW_UNSUPPORTED, faw_error());
   TORCH_CHECK(status == FAW_OK, faw_error());
 }
 
@@ -73,32 +95,32 @@ bool has_whole_rows(const Tensor& tensor) {
 }
 
 void check_tensor(const char* name, const Tensor& tensor, const Tensor& q) {
-  TORCH_CHECK_VALUE(tensor.device().type() == device_type || (!tensor.is_same(q) && tensor.device() == q.device()),
-                    name, " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA",
-                    " tensor", device_type == c10::kCPU ? ", as the library is the SIMT engine's" : "");
-  TORCH_CHECK_VALUE(tensor.device() == q.device(), name, " is on ", tensor.device(), " and q is on ", q.device(),
-                    ": all tensors must be on one device");
-  TORCH_CHECK_VALUE(tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16, name, " is ",
-                    dtype_name(tensor), ": supported are torch.float16 and torch.bfloat16");
-  TORCH_CHECK_VALUE(tensor.scalar_type() == q.scalar_type(), name, " is ", dtype_name(tensor), " and q is ",
-                    dtype_name(q), ": all tensors must have one dtype");
-  TORCH_CHECK_VALUE(tensor.dim() == 4, name, " has shape ", tensor.sizes(),
-                    ": it must be [batch, heads, sequence, head_dim]");
-  TORCH_CHECK_VALUE(has_whole_rows(tensor), name, " has strides ", tensor.strides(),
-                    ": the last must be 1 and the others multiples of 8, none negative: pass ", name, ".contiguous()");
-  TORCH_CHECK_VALUE(aligned(tensor), name, " starts at an address that is not a multiple of ", alignment,
-                    " bytes: pass ", name, ".clone()");
+  CHECK_VALUE(tensor.device().type() == device_type || (!tensor.is_same(q) && tensor.device() == q.device()), name,
+              " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA", " tensor",
+              device_type == c10::kCPU ? ", as the library is the SIMT engine's" : "");
+  CHECK_VALUE(tensor.device() == q.device(), name, " is on ", tensor.device(), " and q is on ", q.device(),
+              ": all tensors must be on one device");
+  CHECK_VALUE(tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16, name, " is ",
+              dtype_name(tensor), ": supported are torch.float16 and torch.bfloat16");
+  CHECK_VALUE(tensor.scalar_type() == q.scalar_type(), name, " is ", dtype_name(tensor), " and q is ", dtype_name(q),
+              ": all tensors must have one dtype");
+  CHECK_VALUE(tensor.dim() == 4, name, " has shape ", tensor.sizes(),
+              ": it must be [batch, heads, sequence, head_dim]");
+  CHECK_VALUE(has_whole_rows(tensor), name, " has strides ", tensor.strides(),
+              ": the last must be 1 and the others multiples of 8, none negative: pass ", name, ".contiguous()");
+  CHECK_VALUE(aligned(tensor), name, " starts at an address that is not a multiple of ", alignment, " bytes: pass ",
+              name, ".clone()");
 }
 
 void check_shape(const char* name, const Tensor& tensor, at::IntArrayRef shape) {
-  TORCH_CHECK_VALUE(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ": it must be ", shape);
+  CHECK_VALUE(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ": it must be ", shape);
 }
 
 void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
   check_tensor("q", q, q);
   check_tensor("k", k, q);
-  TORCH_CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", k.sizes(), " and q ", q.sizes(),
-                    ": batch and head_dim must be equal");
+  CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", k.sizes(), " and q ", q.sizes(),
+              ": batch and head_dim must be equal");
   check_tensor("v", v, q);
   check_shape("v", v, k.sizes());
 }
@@ -107,15 +129,15 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
 void check_axes(const char* name, const Tensor& tensor) {
   constexpr int most = std::numeric_limits<int>::max();
   for (const int64_t size : tensor.sizes())
-    TORCH_CHECK_VALUE(size <= most, name, " has shape ", tensor.sizes(), ": no axis may be longer than ", most);
+    CHECK_VALUE(size <= most, name, " has shape ", tensor.sizes(), ": no axis may be longer than ", most);
 }
 
 // fp32 and contiguous, such as lse or a table of RoPE.
 const float* check_fp32(const char* name, const Tensor& tensor, at::IntArrayRef shape, const Tensor& q) {
-  TORCH_CHECK_VALUE(tensor.scalar_type() == at::kFloat && tensor.sizes() == shape && tensor.is_contiguous() &&
-                        tensor.device() == q.device(),
-                    name, " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(),
-                    ": it must be torch.float32 ", shape, ", contiguous, on ", q.device());
+  CHECK_VALUE(tensor.scalar_type() == at::kFloat && tensor.sizes() == shape && tensor.is_contiguous() &&
+                  tensor.device() == q.device(),
+              name, " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(),
+              ": it must be torch.float32 ", shape, ", contiguous, on ", q.device());
   return tensor.const_data_ptr<float>();
 }
 
@@ -141,8 +163,7 @@ faw_strides strides_of(const Tensor& tensor) {
 
 // Are there tables of RoPE? Both or none.
 bool rotates(const MaybeTensor& cos, const MaybeTensor& sin) {
-  TORCH_CHECK_VALUE(cos.has_value() == sin.has_value(), "rope's ", cos ? "cos" : "sin",
-                    " is given alone: pass both tables");
+  CHECK_VALUE(cos.has_value() == sin.has_value(), "rope's ", cos ? "cos" : "sin", " is given alone: pass both tables");
   return cos.has_value();
 }
 
@@ -150,8 +171,8 @@ bool rotates(const MaybeTensor& cos, const MaybeTensor& sin) {
 // taken for zeros.
 void refuse_tangents(std::initializer_list<std::pair<const char*, const Tensor&>> tensors) {
   for (const auto& [name, tensor] : tensors)
-    TORCH_CHECK_VALUE(!tensor._fw_grad(0).defined(), name,
-                      " has a tangent: gradients are of the reverse mode alone, as torch.autograd.grad takes them");
+    CHECK_VALUE(!tensor._fw_grad(0).defined(), name,
+                " has a tangent: gradients are of the reverse mode alone, as torch.autograd.grad takes them");
 }
 
 // --- Plans -----------------------------------------------------------------------------------------------------------
@@ -206,13 +227,13 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool views
   if (chapter) {
     plan.chapter = *chapter;
   } else {
-    TORCH_CHECK_VALUE(!rung, "rung is ", *rung, " and no chapter is given: which chapter's?");
+    CHECK_VALUE(!rung, "rung is ", *rung, " and no chapter is given: which chapter's?");
     const char* name = nullptr;
     require(faw_default_chapter(&plan.problem, rotates, direction == Direction::backward, &name));
     plan.chapter = name;
   }
-  TORCH_CHECK_VALUE(rotates || !faw_rotates(plan.chapter.c_str()), plan.chapter,
-                    " rotates q and k: pass rope, such as rope_tables(q, k)");
+  CHECK_VALUE(rotates || !faw_rotates(plan.chapter.c_str()), plan.chapter,
+              " rotates q and k: pass rope, such as rope_tables(q, k)");
   const auto ask = direction == Direction::forward ? faw_forward_workspace : faw_backward_workspace;
   require(ask(plan.chapter.c_str(), plan.rung_name(), &plan.problem, &plan.workspace));
   plan.writes_lse = faw_writes_lse(plan.chapter.c_str(), plan.rung_name());
@@ -419,7 +440,7 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
                                                 int64_t window_right, double softcap, const MaybeTensor& alibi,
                                                 const MaybeTensor& sink) {
   refuse_tangents({{"q", q}, {"k", k}, {"v", v}});
-  TORCH_CHECK_VALUE(!alibi || !alibi->requires_grad(), "alibi requires gradients: slopes have none");
+  CHECK_VALUE(!alibi || !alibi->requires_grad(), "alibi requires gradients: slopes have none");
   if (at::GradMode::is_enabled() &&
       (q.requires_grad() || k.requires_grad() || v.requires_grad() || (sink && sink->requires_grad()))) {
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
@@ -482,10 +503,10 @@ TORCH_LIBRARY(flash_attention_workbook, library) {
 std::string repr(PyObject* object) { return py::repr(py::handle(object)).cast<std::string>(); }
 
 const Tensor& tensor_in(const char* name, PyObject* object) {
-  TORCH_CHECK_VALUE(THPVariable_Check(object), name, " is a ", Py_TYPE(object)->tp_name, ": it must be a torch.Tensor");
+  CHECK_VALUE(THPVariable_Check(object), name, " is a ", Py_TYPE(object)->tp_name, ": it must be a torch.Tensor");
   const Tensor& tensor = THPVariable_Unpack(object);
-  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided && !tensor.is_nested() && !tensor.is_quantized(), name,
-                    " is a sparse, nested or quantized tensor: it must be an ordinary one");
+  CHECK_VALUE(tensor.layout() == at::kStrided && !tensor.is_nested() && !tensor.is_quantized(), name,
+              " is a sparse, nested or quantized tensor: it must be an ordinary one");
   return tensor;
 }
 
@@ -495,13 +516,13 @@ MaybeTensor table_in(const char* name, PyObject* object) {
 
 bool causal_in(PyObject* object) {
   const long number = PyLong_Check(object) ? PyLong_AsLong(object) : -1;  // True and False are ints
-  TORCH_CHECK_VALUE(number == 0 || number == 1, "causal is ", repr(object), ": it must be True or False");
+  CHECK_VALUE(number == 0 || number == 1, "causal is ", repr(object), ": it must be True or False");
   return number == 1;
 }
 
 std::optional<double> scale_in(PyObject* object) {
   if (object == Py_None) return std::nullopt;
-  TORCH_CHECK_VALUE(PyFloat_Check(object) || PyLong_Check(object), "scale is ", repr(object), ": it must be a number");
+  CHECK_VALUE(PyFloat_Check(object) || PyLong_Check(object), "scale is ", repr(object), ": it must be a number");
   const double number = PyFloat_AsDouble(object);
   if (!PyErr_Occurred()) return number;
   PyErr_Clear();  // an int that is beyond every double
@@ -510,7 +531,7 @@ std::optional<double> scale_in(PyObject* object) {
 
 Name name_in(const char* what, PyObject* object) {
   if (object == Py_None) return std::nullopt;
-  TORCH_CHECK_VALUE(PyUnicode_Check(object), what, " is ", repr(object), ": it must be a name");
+  CHECK_VALUE(PyUnicode_Check(object), what, " is ", repr(object), ": it must be a name");
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(object, &size);
   if (!text) throw python_error();
@@ -520,8 +541,7 @@ Name name_in(const char* what, PyObject* object) {
 int64_t side_in(PyObject* object) {
   const long long number = PyLong_Check(object) ? PyLong_AsLongLong(object) : -2;
   if (PyErr_Occurred()) PyErr_Clear();
-  TORCH_CHECK_VALUE(number >= -1, "a side of the window is ", repr(object),
-                    ": it must be a number of keys, or -1 for all");
+  CHECK_VALUE(number >= -1, "a side of the window is ", repr(object), ": it must be a number of keys, or -1 for all");
   return number;
 }
 
@@ -541,7 +561,7 @@ PyObject* tuple_of(std::tuple<Tensors...> tensors) {
 // The operator, as torch.ops.flash_attention_workbook.forward.default, with these 16 arguments in order.
 PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 16, "forward takes 16 arguments: it was given ", count);
+  TORCH_CHECK_TYPE(count == 16, message("forward takes 16 arguments: it was given ", count));
   const Tensor &q = tensor_in("q", arguments[0]), &k = tensor_in("k", arguments[1]), &v = tensor_in("v", arguments[2]);
   const MaybeTensor cos = table_in("rope's cos", arguments[3]), sin = table_in("rope's sin", arguments[4]);
   const bool causal = causal_in(arguments[5]);
@@ -565,7 +585,7 @@ PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count
 // The operator backward, likewise, with its 17 arguments in order.
 PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 17, "backward takes 17 arguments: it was given ", count);
+  TORCH_CHECK_TYPE(count == 17, message("backward takes 17 arguments: it was given ", count));
   const Tensor& d_o = tensor_in("d_o", arguments[0]);
   const Tensor &q = tensor_in("q", arguments[1]), &k = tensor_in("k", arguments[2]), &v = tensor_in("v", arguments[3]);
   const Tensor &o = tensor_in("o", arguments[4]), &lse = tensor_in("lse", arguments[5]);
