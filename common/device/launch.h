@@ -34,11 +34,13 @@ struct LaunchConfig {
   cudaStream_t stream;
   const char* file;
   int line;
+  dim3 cluster = {1, 1, 1};  // blocks of a cluster (device/cluster.h)
 };
 
 // How the thread blocks of a launch run: each when there is room for it; so, but perhaps before the kernel before it
-// has ended (device/dependent_launch.h); or all at the same time (device/cooperative_launch.h).
-enum class Blocks { apart, dependent, together };
+// has ended (device/dependent_launch.h); all at the same time (device/cooperative_launch.h); or those of a cluster
+// (device/cluster.h).
+enum class Blocks { apart, dependent, together, clusters };
 
 // What launch(), below, and the functions of these headers do.
 template <class... Params, class... Args>
@@ -48,6 +50,8 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, Blocks b
   const void* const code = reinterpret_cast<const void*>(kernel);
   check(blocks == Blocks::together
             ? simt::launch_cooperative(code, config.grid, config.block, config.shared_bytes, body)
+        : blocks == Blocks::clusters
+            ? simt::launch_clusters(code, config.grid, config.block, config.cluster, config.shared_bytes, body)
             : simt::launch(code, config.grid, config.block, config.shared_bytes, body, blocks == Blocks::dependent),
         config.file, config.line);
 #elif defined(__CUDACC__)
@@ -62,11 +66,16 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, Blocks b
   cudaFuncAttributes code = {};
   if (blocks == Blocks::dependent) check_launch(cudaFuncGetAttributes(&code, kernel));
   // Not dependent on older GPUs: for these it is compiled without its wait
-  if (blocks == Blocks::together || code.ptxVersion >= 90) {
+  if (blocks == Blocks::together || blocks == Blocks::clusters || code.ptxVersion >= 90) {
     cudaLaunchAttribute how = {};
     if (blocks == Blocks::together) {
       how.id = cudaLaunchAttributeCooperative;
       how.val.cooperative = 1;
+    } else if (blocks == Blocks::clusters) {
+      how.id = cudaLaunchAttributeClusterDimension;
+      how.val.clusterDim.x = config.cluster.x;
+      how.val.clusterDim.y = config.cluster.y;
+      how.val.clusterDim.z = config.cluster.z;
     } else {
       how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
       how.val.programmaticStreamSerializationAllowed = 1;

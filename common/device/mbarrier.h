@@ -48,7 +48,7 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 // Arrives, without waiting.
 #ifdef WORKBOOK_SIMT
 inline void mbarrier_arrive(Mbarrier* mbarrier, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  simt::mbarrier_arrive(&mbarrier->state, 0, file, line);
+  simt::mbarrier_arrive(&mbarrier->state, 1, 0, file, line);
 }
 #else
 __device__ __forceinline__ void mbarrier_arrive(Mbarrier* mbarrier) {
@@ -60,7 +60,7 @@ __device__ __forceinline__ void mbarrier_arrive(Mbarrier* mbarrier) {
 #ifdef WORKBOOK_SIMT
 inline void mbarrier_arrive_expect_tx(Mbarrier* mbarrier, int bytes, const char* file = __builtin_FILE(),
                                       int line = __builtin_LINE()) {
-  simt::mbarrier_arrive(&mbarrier->state, bytes, file, line);
+  simt::mbarrier_arrive(&mbarrier->state, 1, bytes, file, line);
 }
 #else
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(Mbarrier* mbarrier, int bytes) {

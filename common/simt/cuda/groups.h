@@ -1,5 +1,5 @@
 // Cooperative groups: the threads of a grid, of a block, of a part of a warp, as objects. CUDA C++ Programming Guide,
-// "Cooperative Groups". Tiles of more than 32 threads, clusters and asynchronous reductions are missing.
+// "Cooperative Groups". Tiles of more than 32 threads and asynchronous reductions are missing.
 #pragma once
 
 #include <bit>
@@ -154,6 +154,45 @@ struct grid_group {
   static dim3 group_dim() { return gridDim; }
 };
 inline grid_group this_grid() { return {}; }
+
+// The blocks of a cluster; of a launch without clusters, each block alone.
+struct cluster_group {
+  using arrival_token = struct {};
+  static void sync(SIMT_HERE) {
+    simt::cluster_arrive(true, file, line);
+    simt::cluster_wait(file, line);
+  }
+  static arrival_token barrier_arrive(SIMT_HERE) {
+    simt::cluster_arrive(true, file, line);
+    return {};
+  }
+  static void barrier_wait(SIMT_HERE) { simt::cluster_wait(file, line); }
+  static void barrier_wait(arrival_token&&, SIMT_HERE) { simt::cluster_wait(file, line); }
+  template <class T>
+  static T* map_shared_rank(T* pointer, int rank, SIMT_HERE) {
+    return static_cast<T*>(simt::map_shared(const_cast<std::remove_cv_t<T>*>(pointer), unsigned(rank), file, line));
+  }
+  static unsigned query_shared_rank(const void* pointer) { return simt::shared_rank(pointer); }
+  static unsigned block_rank() { return simt::cluster_rank(); }
+  static unsigned num_blocks() { return simt::cluster_blocks(); }
+  static dim3 block_index() {
+    const dim3 of = simt::cluster_dim();
+    return {blockIdx.x % of.x, blockIdx.y % of.y, blockIdx.z % of.z};
+  }
+  static dim3 dim_blocks() { return simt::cluster_dim(); }
+  static dim3 dim_threads() {
+    const dim3 of = simt::cluster_dim();
+    return {of.x * blockDim.x, of.y * blockDim.y, of.z * blockDim.z};
+  }
+  static dim3 thread_index() {
+    const dim3 block = block_index();
+    return {block.x * blockDim.x + threadIdx.x, block.y * blockDim.y + threadIdx.y, block.z * blockDim.z + threadIdx.z};
+  }
+  static unsigned num_threads() { return num_blocks() * simt::block_threads(); }
+  static unsigned size() { return num_threads(); }
+  static unsigned thread_rank() { return block_rank() * simt::block_threads() + simt::thread_number(); }
+};
+inline cluster_group this_cluster() { return {}; }
 
 // Some lanes of a warp, by their mask: what tiles and coalesced groups have in common.
 class lanes_group {

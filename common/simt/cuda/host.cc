@@ -108,7 +108,7 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
     host_checks::launching(c.stream, kernel);
     const host_checks::Lifted lifted;
     return cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
-                       : launch(kernel, c.grid, c.block, c.shared_bytes, body);
+                       : launch_clusters(kernel, c.grid, c.block, c.cluster, c.shared_bytes, body);
   }();
   host_checks::launched();
   if (error == cudaSuccess) return error;
@@ -116,7 +116,7 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
   note_failed_launch(cudaGetErrorString(error));
   // A launch that was refused leaves CUDA as it was. After a mistake in a kernel nothing works any more.
   const bool in_kernel = error >= cudaErrorIllegalAddress && error != cudaErrorLaunchOutOfResources &&
-                         error != cudaErrorCooperativeLaunchTooLarge;
+                         error != cudaErrorCooperativeLaunchTooLarge && error != cudaErrorInvalidClusterSize;
   if (in_kernel) breaks(error);
   return in_kernel ? cudaSuccess : error;
 }
@@ -190,14 +190,16 @@ void simt::launch_by_syntax(const LaunchConfig& c, const void* kernel, const Bod
   launch_as_cuda(c, kernel, body);
 }
 
-cudaError_t simt::read_attributes(const cudaLaunchConfig_t& config, const void* kernel, bool* cooperative) {
+cudaError_t simt::read_attributes(const cudaLaunchConfig_t& config, const void* kernel, bool* cooperative,
+                                  dim3* cluster) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const cudaLaunchAttribute& each = config.attrs[i];
     if (each.id == cudaLaunchAttributeCooperative) *cooperative = each.val.cooperative != 0;
-    const auto& cluster = each.val.clusterDim;
-    if (each.id == cudaLaunchAttributeClusterDimension && cluster.x * cluster.y * cluster.z != 1)
-      return refused(("kernel " + kernel_name(kernel)).c_str(), "clusters of blocks");
+    if (each.id == cudaLaunchAttributeClusterDimension)
+      *cluster = {each.val.clusterDim.x, each.val.clusterDim.y, each.val.clusterDim.z};
   }
+  if (*cooperative && cluster->x * cluster->y * cluster->z != 1)
+    return refused(("kernel " + kernel_name(kernel)).c_str(), "cooperative launches of clusters");
   return cudaSuccess;
 }
 
@@ -222,6 +224,24 @@ cudaError_t simt::occupancy(int* blocks, const void* kernel, int threads, std::s
   *blocks = threads > 1024 || shared > max_shared()
                 ? 0
                 : blocks_per_multiprocessor(static_cast<std::size_t>(threads), shared);
+  return cudaSuccess;
+}
+
+cudaError_t simt::occupancy_of_clusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config) {
+  int blocks = 0;
+  const dim3 block = config->blockDim;
+  const auto threads = static_cast<int>(block.x * block.y * block.z);
+  if (const cudaError_t error = occupancy(&blocks, kernel, threads, config->dynamicSmemBytes); error != cudaSuccess)
+    return error;
+  bool cooperative = false;
+  dim3 cluster;
+  if (const cudaError_t error = read_attributes(*config, kernel, &cooperative, &cluster); error != cudaSuccess)
+    return error;
+  cudaFuncAttributes attributes;
+  function_attributes(&attributes, kernel);
+  *clusters = blocks == 0 ? 0
+                          : clusters_at_once(cluster.x * cluster.y * cluster.z, static_cast<std::size_t>(threads),
+                                             config->dynamicSmemBytes + attributes.sharedSizeBytes);
   return cudaSuccess;
 }
 

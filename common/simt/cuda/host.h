@@ -415,6 +415,7 @@ inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, di
 enum cudaLaunchAttributeID {
   cudaLaunchAttributeCooperative = 2,
   cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeClusterSchedulingPolicyPreference = 5,
   cudaLaunchAttributeProgrammaticStreamSerialization = 6,
   cudaLaunchAttributePriority = 8,
 };
@@ -439,22 +440,28 @@ struct cudaLaunchConfig_t {
 };
 
 namespace simt {
-// Cooperative or not, from the attributes; not supported, with a message, if they ask for clusters.
-cudaError_t read_attributes(const cudaLaunchConfig_t& config, const void* kernel, bool* cooperative);
+// Cooperative or not, and the cluster, from the attributes.
+cudaError_t read_attributes(const cudaLaunchConfig_t& config, const void* kernel, bool* cooperative, dim3* cluster);
+cudaError_t occupancy_of_clusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config);
 }  // namespace simt
 
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
   bool cooperative = false;
-  if (const cudaError_t error = simt::read_attributes(*config, simt::address(kernel), &cooperative);
+  simt::LaunchConfig where(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
+  if (const cudaError_t error = simt::read_attributes(*config, simt::address(kernel), &cooperative, &where.cluster);
       error != cudaSuccess)
     return error;
   const auto call = [&](const std::decay_t<P>&... copies) {
     return simt::launch_now_or_later(
-        {config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream}, simt::address(kernel),
-        [kernel, copies...] { kernel(copies...); }, cooperative);
+        where, simt::address(kernel), [kernel, copies...] { kernel(copies...); }, cooperative);
   };
   return call(std::forward<A>(arguments)...);
+}
+
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel* kernel, const cudaLaunchConfig_t* config) {
+  return simt::occupancy_of_clusters(clusters, simt::address(kernel), config);
 }
 
 // ---- graphs (graphs.cc): work of a stream, or nodes of a program's own, that run later, one after the other

@@ -18,6 +18,7 @@ struct LaunchConfig {
   dim3 grid, block;
   std::size_t shared_bytes;
   cudaStream_t stream;
+  dim3 cluster = {};
 };
 
 // Launches. What fails is printed on stderr, because such programs seldom ask. As with CUDA, cudaGetLastError() gives

@@ -272,6 +272,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.maxBlocksPerMultiProcessor = 1;
   p.memoryBusWidth = 64;
   p.totalConstMem = 64 * 1024;
+  p.clusterLaunch = 1;
   p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
   p.concurrentKernels = p.deviceOverlap = 1;
   p.asyncEngineCount = 3;
@@ -384,6 +385,8 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+    simt::allow_non_portable_clusters(kernel, value != 0);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value >= 0 && static_cast<std::size_t>(value) <= simt::max_shared()) {
     simt::opt_in(kernel, static_cast<std::size_t>(value));

@@ -45,6 +45,52 @@ void grid_sync(const char* file, int line) {
   this_worker("grid.sync").grid_sync({"grid.sync", {file, line, __builtin_return_address(0)}});
 }
 
+unsigned cluster_rank() { return this_worker("a cluster's rank").rank(); }
+
+unsigned cluster_blocks() { return static_cast<unsigned>(this_worker("a cluster's size").cluster().size()); }
+
+dim3 cluster_dim() { return this_worker("a cluster's size").launch().cluster; }
+
+uint3 cluster_index() {
+  const dim3 size = cluster_dim();
+  return {blockIdx.x / size.x, blockIdx.y / size.y, blockIdx.z / size.z};
+}
+
+void cluster_arrive(bool releases, const char* file, int line) {
+  if (left_out({file, line})) return;
+  const char* const name = releases ? "barrier.cluster.arrive" : "barrier.cluster.arrive.relaxed";
+  this_worker(name).cluster_arrive({name, {file, line, __builtin_return_address(0)}}, releases);
+}
+
+void cluster_wait(const char* file, int line) {
+  if (left_out({file, line})) return;
+  this_worker("barrier.cluster.wait").cluster_wait({"barrier.cluster.wait", {file, line, __builtin_return_address(0)}});
+}
+
+void* map_shared(const void* pointer, unsigned rank, const char* file, int line) {
+  Worker& self = this_worker("mapa");
+  const auto wrong = [&](const std::string& what) {
+    self.fail(cudaErrorIllegalAddress, &self.current(), text({file, line, __builtin_return_address(0)}),
+              "mapa: " + what);
+  };
+  if (rank >= self.cluster().size())
+    wrong("the cluster has no block of rank " + std::to_string(rank) + ", but " +
+          std::to_string(self.cluster().size()));
+  void* const there = self.map_shared(pointer, rank);
+  if (there == nullptr) wrong("the address is not in shared memory");
+  return there;
+}
+
+unsigned shared_rank(const void* pointer) {
+  const Worker& self = this_worker("query_shared_rank");
+  const Worker* const block = self.block_with(pointer);
+  return block != nullptr ? block->rank() : self.rank();
+}
+
+void asks_for_cluster(unsigned x, unsigned y, unsigned z) {
+  if (worker != nullptr) worker->asks_for_cluster(dim3(x, y, z));  // else it is a call that learns types
+}
+
 static BlockBarrier::Votes barrier_votes(const Wait& wait, bool predicate) {
   Worker& self = this_worker(wait.name);
   make_room(self.barrier(wait, predicate));

@@ -107,6 +107,20 @@ void wait_for_value(const char* name, const int* word, int value, const char* fi
 // Waits, in a dependent launch, for the kernel before: which has ended here, but need not have on a GPU.
 void grid_dependency_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
+// Clusters (engine/cluster.cc). Blocks are told by their ranks. Each thread arrives at its cluster's barrier, and then
+// waits; an arrival that does not release orders nothing.
+unsigned cluster_rank();
+unsigned cluster_blocks();
+uint3 cluster_index();  // among the clusters of the grid
+dim3 cluster_dim();     // in blocks
+void cluster_arrive(bool releases, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+void cluster_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE());
+// Where the block of that rank has what this block has at `pointer`; and whose shared memory a pointer is to.
+void* map_shared(const void* pointer, unsigned rank, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+unsigned shared_rank(const void* pointer);
+// __cluster_dims__: the first thing that a kernel says.
+void asks_for_cluster(unsigned x, unsigned y = 1, unsigned z = 1);
+
 // cp.async, per thread: `bytes` (4, 8 or 16) from global to shared memory, of which the part beyond `source_bytes`
 // is filled with zeros. The copy happens at the wait for its group, so a forgotten wait reads what was there before.
 void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes);

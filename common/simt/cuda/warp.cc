@@ -45,7 +45,7 @@ void unsupported(const char* what, const char* file, int line) {
 
 std::uint32_t shared_address(const void* pointer) {
   Worker& self = this_worker("an address in shared memory");
-  const std::uint32_t address = self.shared().address_of(pointer);
+  const std::uint32_t address = self.shared_address(pointer);
   if (address == SharedMemory::no_address)
     self.fail(cudaErrorIllegalAddress, &self.current(), "",
               "the address in shared memory of a pointer that is not to shared memory");
@@ -53,7 +53,7 @@ std::uint32_t shared_address(const void* pointer) {
 }
 
 void* shared_pointer(std::uint32_t address) {
-  return this_worker("an address in shared memory").shared().pointer_to(address);
+  return this_worker("an address in shared memory").shared_pointer(address);
 }
 
 bool is_shared(const void* pointer) { return this_worker("__isShared").shared().contains(pointer); }

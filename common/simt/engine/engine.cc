@@ -78,7 +78,10 @@ void Worker::reset_fibers() {
 
 void Worker::run(Launch& launch) {
   static thread_local const SignalStack signal_stack;
-  if (owner_ != std::this_thread::get_id()) reset_fibers();  // code on them may hold thread_local addresses
+  if (owner_ != std::this_thread::get_id()) {  // code on fibers may hold thread_local addresses
+    reset_fibers();
+    others_.clear();
+  }
   owner_ = std::this_thread::get_id();
   launch_ = &launch;
   ++launch.workers;
@@ -89,9 +92,9 @@ void Worker::run(Launch& launch) {
     runs(true);
     while (!launch.failed.load(std::memory_order_relaxed)) {
       const std::uint64_t i = launch.next_block.fetch_add(1, std::memory_order_relaxed);
-      if (i >= launch.blocks) break;
-      run_block(i);
-      launch.pace.block_done(launch);
+      if (i >= launch.units()) break;
+      launch.cluster_blocks() == 1 ? run_block(i) : run_cluster(i);
+      for (unsigned ended = 0; ended < launch.cluster_blocks(); ++ended) launch.pace.block_done(launch);
       constexpr std::size_t at_a_time = 16;
       if (launch.schedule.order == Order::last_first && !launch.cooperative && parked_.size() == at_a_time)
         run_parked_blocks();
@@ -99,10 +102,10 @@ void Worker::run(Launch& launch) {
     if (!parked_.empty()) run_parked_blocks();
     if (!launch.failed) observe(&Observer::launch_ends);
   } else {
-    if (landed == faulted) explain_fault();
-    if (landed == overdue) explain_overdue();
+    if (landed == faulted) worker->explain_fault();
+    if (landed == overdue) worker->explain_overdue();
     launch.waits_no_more(*this);
-    reset_fibers();
+    for (Worker* each : members_) each->reset_fibers(), each->current_ = nullptr;
   }
   runs(false);
   own_memory = {};
@@ -119,6 +122,7 @@ void Worker::runs(bool now) {
 }
 
 void Worker::prepare(Launch& launch) {
+  make_cluster(launch);
   shared_.prepare(launch.module, launch.shared_bytes);
   const auto [dynamic, dynamic_bytes] = shared_.span_of_dynamic();
   const auto [rest, rest_bytes] =
@@ -169,28 +173,42 @@ void Worker::order_threads(std::uint64_t seed) {
   }
 }
 
-void Worker::run_block(std::uint64_t i) {
-  std::uint64_t block = i;
-  if (launch_->schedule.order == Order::reverse) block = launch_->blocks - 1 - i;
+// Of the block, or cluster, that runs as the i-th.
+std::uint64_t Worker::number_of(std::uint64_t i) {
+  const std::uint64_t units = launch_->units(), all = launch_->all_blocks / launch_->cluster_blocks();
+  std::uint64_t number = i;
+  if (launch_->schedule.order == Order::reverse) number = units - 1 - i;
   if (launch_->schedule.order == Order::shuffled) {
-    block = static_cast<std::uint64_t>((static_cast<unsigned __int128>(i) * launch_->stride + launch_->offset) %
-                                       launch_->blocks);
-    order_threads(launch_->schedule.seed * 0x9e3779b97f4a7c15 + block);
+    number =
+        static_cast<std::uint64_t>((static_cast<unsigned __int128>(i) * launch_->stride + launch_->offset) % units);
+    order_threads(launch_->schedule.seed * 0x9e3779b97f4a7c15 + number);
   }
-  if (launch_->blocks != launch_->all_blocks)  // the first, the last, and those between
-    block = launch_->blocks == 1 ? 0
-                                 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(block) *
-                                                              (launch_->all_blocks - 1) / (launch_->blocks - 1));
+  if (units == all) return number;
+  // A sample: the first, the last, and those between.
+  return units == 1 ? 0 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(number) * (all - 1) / (units - 1));
+}
+
+void Worker::run_block(std::uint64_t i) {
+  const std::uint64_t block = number_of(i);
   const dim3 grid = launch_->grid;
-  blockIdx = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
-              static_cast<unsigned>(block / grid.x / grid.y)};
+  begin_block({static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+               static_cast<unsigned>(block / grid.x / grid.y)});
+  Thread& first = *next(0);
+  start_on_a_fiber(first);
+  make_room({&main_.context, &first.fiber->context});
+  if (live_ != 0) park();
+}
+
+void Worker::begin_block(uint3 index) {
+  blockIdx = index_ = index;
   shared_.poison();
   observe(&Observer::block_begins);
 
-  makes_room_ = launch_->schedule.order == Order::last_first;
+  makes_room_ = launch_->schedule.order == Order::last_first && cluster().size() == 1;
   live_ = 0;
   barrier_.reset();
   grid_barrier_.reset();
+  cluster_barrier_.reset();
   for (; named_barriers_used_ != 0; named_barriers_used_ &= named_barriers_used_ - 1)
     named_barriers_[std::countr_zero(named_barriers_used_)].reset();
   words_.clear();
@@ -206,12 +224,6 @@ void Worker::run_block(std::uint64_t i) {
     for (unsigned position = 0; position < lanes; ++position) threads_[w * 32 + position].fiber = nullptr;
   }
   warps_ready_ = warp_count_ == 32 ? ~0u : (1u << warp_count_) - 1;
-
-  if (idle_.empty()) make_fibers();
-  Thread& first = *next(0);
-  start_on_a_fiber(first);
-  make_room({&main_.context, &first.fiber->context});
-  if (live_ != 0) park();
 }
 
 // Keeps the block as it is. Its shared memory has addresses that the next block's has, too.
@@ -236,7 +248,7 @@ void Worker::park() {
 }
 
 void Worker::unpark(ParkedBlock& block) {
-  blockIdx = block.index;
+  blockIdx = index_ = block.index;
   live_ = block.live;
   warps_ready_ = block.warps_ready;
   warps_ = block.warps;
@@ -375,6 +387,8 @@ Thread* Worker::finish() {
   thread.fiber = nullptr;
   warp.live &= ~(1u << thread.lane);
   --live_;
+  if (cluster_barrier_.arrived != 0 && cluster_barrier_.came.remove(thread.warp, thread.position))
+    --cluster_barrier_.arrived;
   if (warp.live == 0) observe(&Observer::warp_ends, warp.number);
   for (unsigned used = warp.collectives_used; used != 0; used &= used - 1) {
     Collective& collective = warp.collectives[std::countr_zero(used)];
@@ -383,11 +397,16 @@ Thread* Worker::finish() {
   if (live_ == 0) {
     if (hopper_.used) hopper_.block_ends(*this);
     observe(&Observer::block_ends);
+    if (cluster().size() > 1) {
+      shared_.close();
+      release_cluster_if_all_came();
+    }
     current_ = nullptr;
     return nullptr;
   }
   const bool last = barrier_.arrived == live_;
   if (last) release_barrier();
+  if (cluster().size() > 1 || cluster_barrier_.arrived != 0) release_cluster_if_all_came();
   Thread* following = next(last ? first_ready_warp() : thread.warp);
   return following != nullptr ? following : next_by_another_block();
 }
@@ -397,7 +416,7 @@ void Worker::pass(Orders orders, const Awaited* what) {
   if (observers_.empty()) return;
   ThreadSet self;
   self.add(current_->warp, current_->position);
-  observe(&Observer::released, orders, what, self);
+  observe(&Observer::released, orders, what, self, *this);
 }
 
 void Worker::wait_for(const Wait& wait, const Awaited& awaited, ThreadSet& waiting) {
@@ -411,6 +430,7 @@ void Worker::release_threads(const Awaited& awaited, ThreadSet& waiting) { relea
 // No thread of the block can run, but some wait for what another block has to write: the next one to run when it has.
 // Null if all wait for the other blocks of the grid.
 Thread* Worker::next_by_another_block() {
+  if (cluster().size() > 1) return nullptr;  // run_cluster() looks on
   if (makes_room_ && barrier_.arrived == live_) {
     makes_room_ = false;
     made_room_ = true;
@@ -435,12 +455,16 @@ Thread* Worker::next_by_another_block() {
 }
 
 void Worker::take_written_word() {
-  Word* const word = written_word();
+  Word* const word = written(words_);
   std::erase(words_, word);
   release(*word, word->waiting);
 }
 
-Word* Worker::written_word() const { return written(words_); }
+Word* Worker::written_word() const {
+  for (const Worker* each : members_)
+    if (Word* const word = written(each->words_)) return word;
+  return nullptr;
+}
 
 void Worker::release_barrier() {
   if (barrier_.divergent)
@@ -570,7 +594,7 @@ MemoryAccess Worker::memory_access(const void* pc, const void* pointer, std::siz
     const DeviceVariable* variable = DeviceVariable::at(pointer);
     if (variable != nullptr && variable->kind() != DeviceVariable::constant) made.space = MemoryAccess::global;
   }
-  if (made.space == MemoryAccess::elsewhere && (made.offset = shared_.offset_of(address)) != SharedMemory::no_offset)
+  if (made.space == MemoryAccess::elsewhere && (made.offset = shared_offset(pointer)) != SharedMemory::no_offset)
     made.space = MemoryAccess::shared;
   return made;
 }

@@ -2,7 +2,8 @@
 // (how a launch fails) and launch.cc (how a grid reaches the OS threads).
 //
 //   Launch   one kernel launch: its grid, the next block to hand out, its first failure
-//   Worker   one OS thread's share: fibers, shared memory, and the state of the block it runs
+//   Worker   one OS thread's share: fibers, shared memory, and the state of the block it runs. Where blocks form
+//            clusters (cluster.cc), it has another Worker for each further block of a cluster
 //   Warp     which lanes can run, and the collectives that lanes wait in
 //   Thread   one CUDA thread of that block, and what it waits for (wait.h)
 //   Fiber    a stack; the thread on it, if any. A thread takes a fiber when it starts and gives it up when it
@@ -118,15 +119,17 @@ struct Launch {
   dim3 block;
   std::size_t shared_bytes;
   const Body& body;
-  bool dependent;            // its threads have to wait for the launch before
-  bool cooperative = false;  // its blocks wait for one another
-  bool divided = false;      // among several OS threads
+  bool dependent;                      // its threads have to wait for the launch before
+  bool cooperative = false;            // its blocks wait for one another
+  bool divided = false;                // among several OS threads
+  dim3 cluster;                        // blocks of a cluster
+  dim3 asked_cluster = dim3(0, 0, 0);  // that the kernel itself asks for, if it has to be launched again so
   Schedule schedule;
   Observers observers;
 
   std::uint64_t all_blocks;
   std::uint64_t blocks;      // that run: fewer, if they are a sample
-  std::uint64_t stride = 1;  // shuffled order: block i is (offset + i * stride) mod blocks
+  std::uint64_t stride = 1;  // shuffled order: block, or cluster, i is (offset + i * stride) mod units()
   std::uint64_t offset = 0;
   std::atomic<std::uint64_t> next_block = 0;
   std::atomic<bool> failed = false;
@@ -136,6 +139,9 @@ struct Launch {
   Pace pace;
   std::vector<const Worker*>
       waiting_workers;  // whose threads all wait, some of them for what another block has to write
+
+  unsigned cluster_blocks() const { return cluster.x * cluster.y * cluster.z; }
+  std::uint64_t units() const { return blocks / cluster_blocks(); }  // blocks that run, or clusters
 
   void waits_for_others(const Worker& worker);
   void waits_no_more(const Worker& worker);
@@ -175,6 +181,23 @@ class Worker {
   }
   bool computing() const { return computing_ || telling_; }  // and what is accessed is no access of the kernel's
 
+  // The blocks of the cluster that this block is in, by rank: usually it alone. And what is not known of their shared
+  // memory by one block alone: whose an address is, null if nobody's; its place when all of it is laid out in one
+  // piece, block by block (SharedMemory::offset_of); and PTX's address, in which a block's number counts.
+  std::span<Worker* const> cluster() const { return first_->members_; }
+  unsigned rank() const { return rank_; }
+  const uint3& index() const { return index_; }
+  bool has_ended() const { return live_ == 0; }
+  unsigned cluster_arrivals() const { return cluster_barrier_.arrived; }
+  std::size_t shared_bytes_of_each() const { return (shared_.extent() + 15) / 16 * 16; }
+  Worker* block_with(const void* pointer) const;
+  std::size_t shared_offset(const void* pointer) const;
+  std::uint32_t shared_address(const void* pointer) const;
+  void* shared_pointer(std::uint32_t address) const;
+  void* map_shared(const void* pointer, unsigned rank) const;  // where that block has what this one has there
+  // The current thread's call does something to the shared memory of that block.
+  void reaches(const Worker& block, const char* name, const Site& site);
+
   // What threads wait for, on the current thread's fiber. Where a Turn is returned, the caller has to make room.
   Turn barrier(const Wait& wait, bool predicate);
   const BlockBarrier::Votes& votes() const { return barrier_.votes; }
@@ -182,8 +205,11 @@ class Worker {
   unsigned converged(const Wait& wait);
   void named_barrier(const Wait& wait, int number, int threads, bool waits);
   void grid_sync(const Wait& wait);
+  void cluster_arrive(const Wait& call, bool releases);
+  void cluster_wait(const Wait& wait);
+  void asks_for_cluster(dim3 cluster);
   void wait_for_value(const Wait& wait, const int* word, int value);
-  Word* written_word() const;  // one that a thread waits for and need not any more; null if there is none
+  Word* written_word() const;  // one that a thread of the block, or of its cluster, waits for and need not any more
   void grid_dependency_wait();
 
   CopyGroups& copies() {
@@ -238,6 +264,9 @@ class Worker {
   };
   void check_time(Running& since);
   void signalled(const ucontext_t& context);
+  bool is_overdue() const {
+    return first_->turn_.load(std::memory_order_relaxed) == first_->overdue_turn_.load(std::memory_order_relaxed);
+  }
   void fail_if_overdue();
   void fail_if_overdue_at(const void* pc);  // the kernel's line, for observers
 
@@ -246,7 +275,16 @@ class Worker {
   void check_waits(const Thread& thread);
   void prepare(Launch& launch);
   void order_threads(std::uint64_t seed);
-  void run_block(std::uint64_t block);
+  void run_block(std::uint64_t i);
+  void run_cluster(std::uint64_t i);
+  std::uint64_t number_of(std::uint64_t i);
+  void begin_block(uint3 index);
+  void prepare_block(const Launch& launch);
+  void make_cluster(const Launch& launch);
+  void activate();
+  Worker* next_of_cluster(unsigned after);
+  void release_cluster_if_all_came();
+  [[noreturn]] void deadlock_of_cluster();
   void run_parked_blocks();
   void park();
   void unpark(ParkedBlock& block);
@@ -269,7 +307,9 @@ class Worker {
   void make_fibers();
   void reset_fibers();
   void runs(bool now);
-  void next_turn() { turn_.store(turn_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void next_turn() {
+    first_->turn_.store(first_->turn_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   void keep_stack(void* instruction);
   void explain_fault();
   void explain_overdue();
@@ -288,6 +328,14 @@ class Worker {
   unsigned live_ = 0;         // threads of the block that have not returned
   unsigned warps_ready_ = 0;  // warps with ready != 0
   unsigned warp_count_ = 0;
+
+  // Of a cluster's blocks, the first one's worker has what belongs to the OS thread.
+  Worker* first_ = this;
+  std::vector<Worker*> members_ = {this};
+  std::vector<std::unique_ptr<Worker>> others_;  // that it has made for them
+  unsigned rank_ = 0;
+  uint3 index_ = {};  // blockIdx
+  ClusterBarrier cluster_barrier_;
 
   BlockBarrier barrier_;
   BlockBarrier grid_barrier_;  // this block's part of it
@@ -326,7 +374,7 @@ class Worker {
 
   // Where control goes when a block ends early, and why.
   sigjmp_buf landing_;
-  enum : int { failed = 1, faulted = 2, overdue = 3 };
+  enum : int { failed = 1, faulted = 2, overdue = 3, asked = 4 };
   struct {
     bool misaligned;
     bool write;

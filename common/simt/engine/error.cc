@@ -55,6 +55,7 @@ constexpr ErrorName errors[] = {
     SIMT_ERROR(cudaErrorNotPermitted, "operation not permitted"),
     SIMT_ERROR(cudaErrorNotSupported, "operation not supported"),
     SIMT_ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    SIMT_ERROR(cudaErrorInvalidClusterSize, "cluster misconfiguration"),
     SIMT_ERROR(cudaErrorUnknown, "unknown error"),
 };
 #undef SIMT_ERROR

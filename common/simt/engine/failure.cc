@@ -126,7 +126,7 @@ void Worker::record(cudaError_t code, const Thread* thread, const std::string& a
 
 void Worker::fail(cudaError_t code, const Thread* thread, const std::string& at, const std::string& what) {
   record(code, thread, at, what);
-  siglongjmp(landing_, failed);
+  siglongjmp(first_->landing_, failed);
 }
 
 void Worker::suspect(const std::string& at, const std::string& what) {
@@ -169,7 +169,7 @@ void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context)
   fault_.misaligned = false;
 #endif
   keep_stack(instruction_of(context));
-  siglongjmp(landing_, faulted);
+  siglongjmp(first_->landing_, faulted);
 }
 
 void Worker::keep_stack(void* instruction) {
@@ -202,6 +202,10 @@ void Worker::explain_fault() {
   }
   const std::string access = !fault_.access_known ? "access" : fault_.write ? "write" : "read";
   std::string where = shared_.where(address);
+  for (const Worker* each : cluster())
+    if (char* const own = where.empty() ? each->shared_.own(address) : nullptr)
+      where = each->shared_.where(own) + ", which is block " + text(each->index_) + " of the cluster" +
+              (each->has_ended() ? " and has returned" : "");
   if (where.empty() && DeviceMemory::instance().contains(address)) where = DeviceMemory::instance().where(address);
   if (where.empty()) {
     char hexadecimal[32];
@@ -229,7 +233,7 @@ void Worker::check_time(Running& since) {
 
 // In the middle of the engine or of a library, which may hold a lock, nothing can be done; the Watchdog asks again.
 void Worker::signalled(const ucontext_t& context) {
-  if (turn_.load(std::memory_order_relaxed) != overdue_turn_) return;
+  if (!is_overdue()) return;
   void* const instruction = instruction_of(context);
   const Function* function = launch_->module != nullptr
                                  ? launch_->module->function_at(reinterpret_cast<std::uintptr_t>(instruction))
@@ -238,17 +242,17 @@ void Worker::signalled(const ucontext_t& context) {
       function->name.starts_with("_ZNK4simt"))
     return;
   keep_stack(instruction);
-  siglongjmp(landing_, overdue);
+  siglongjmp(first_->landing_, overdue);
 }
 
 void Worker::fail_if_overdue() {
-  if (turn_.load(std::memory_order_relaxed) != overdue_turn_.load(std::memory_order_relaxed)) return;
+  if (!is_overdue()) return;
   keep_stack(__builtin_return_address(0));
-  siglongjmp(landing_, overdue);
+  siglongjmp(first_->landing_, overdue);
 }
 
 void Worker::fail_if_overdue_at(const void* pc) {
-  if (turn_.load(std::memory_order_relaxed) != overdue_turn_.load(std::memory_order_relaxed)) return;
+  if (!is_overdue()) return;
   fail(cudaErrorLaunchTimeout, current_, line_of(pc), overdue_text());
 }
 

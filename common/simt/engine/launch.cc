@@ -10,6 +10,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -106,18 +107,21 @@ class Pool {
       first_launch_comes();
     }
     watchdog_.watch(caller_);
-    if (schedule_.sample != 0 && schedule_.sample < launch.blocks && !launch.cooperative) {
-      launch.blocks = schedule_.sample;
+    const std::uint64_t cluster = launch.cluster_blocks(),
+                        sample = (schedule_.sample + cluster - 1) / cluster * cluster;
+    if (sample != 0 && sample < launch.blocks && !launch.cooperative) {
+      launch.blocks = sample;
       ++sampled;
     }
     if (schedule_.order == Order::shuffled) {
-      launch.offset = mix(schedule_.seed) % launch.blocks;
-      launch.stride = mix(schedule_.seed + 1) % launch.blocks;
-      while (std::gcd(launch.stride, launch.blocks) != 1) launch.stride = (launch.stride + 1) % launch.blocks;
+      const std::uint64_t units = launch.units();
+      launch.offset = mix(schedule_.seed) % units;
+      launch.stride = mix(schedule_.seed + 1) % units;
+      while (std::gcd(launch.stride, units) != 1) launch.stride = (launch.stride + 1) % units;
     }
     launch.observers = observers();
     // What observers know of memory belongs to one OS thread.
-    if (launch.observers.empty() && schedule_.threads > 1 && launch.blocks > 1 && !launch.cooperative &&
+    if (launch.observers.empty() && schedule_.threads > 1 && launch.units() > 1 && !launch.cooperative &&
         schedule_.order != Order::last_first)
       launch.divided = true, offer(launch);
     caller_.run(launch);
@@ -242,12 +246,37 @@ int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes) {
       std::min({most_blocks, most_threads_there / 32 / warps, shared_there / (shared_bytes + reserved)}));
 }
 
+int clusters_at_once(unsigned blocks, std::size_t threads, std::size_t shared_bytes) {
+  const auto each = static_cast<unsigned>(blocks_per_multiprocessor(threads, shared_bytes));
+  return static_cast<int>(6 * (16 * each / blocks) + 2 * (18 * each / blocks));
+}
+
 namespace {
+
+std::mutex non_portable_mutex;
+std::set<const void*>& non_portable() {
+  static auto& kernels = *new std::set<const void*>;
+  return kernels;
+}
+
+// What is wrong with a grid of such clusters; empty if nothing is.
+std::string wrong_cluster(const void* kernel, dim3 grid, dim3 cluster) {
+  const std::lock_guard lock(non_portable_mutex);
+  const unsigned most = non_portable().contains(kernel) ? 16 : 8;
+  const std::uint64_t blocks = std::uint64_t(cluster.x) * cluster.y * cluster.z;
+  const std::string name = "cluster " + text(cluster);
+  if (blocks == 0 || blocks > most)
+    return name + ": a cluster has 1 to " + std::to_string(most) + " blocks" +
+           (blocks > 8 && blocks <= 16 ? ", and more than 8 need cudaFuncAttributeNonPortableClusterSizeAllowed" : "");
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
+    return name + ": the grid " + text(grid) + " is not a multiple of it";
+  return "";
+}
 
 enum class Blocks { apart, dependent, cooperative };
 
 cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
-                          Blocks blocks) {
+                          Blocks blocks, dim3 cluster = {}) {
   const auto refuse = [&](cudaError_t code, const std::string& what) {
     return fail(code, "kernel " + kernel_name(kernel) + ": " + what);
   };
@@ -260,6 +289,8 @@ cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
     return refuse(cudaErrorInvalidConfiguration,
                   "grid " + text(grid) + ": a grid has at least 1 block and at most 2147483647 x 65535 x 65535");
+  if (const std::string wrong = wrong_cluster(kernel, grid, cluster); !wrong.empty())
+    return refuse(cudaErrorInvalidClusterSize, wrong);
   const Module* module = module_at(kernel);
   if (module != nullptr && !observers().empty()) DeviceVariable::find_in(*module);
   const std::size_t static_bytes = module ? module->static_shared_of(kernel) : 0;
@@ -279,7 +310,15 @@ cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t
 
   Launch launch(kernel, module, grid, block, shared_bytes, body, blocks == Blocks::dependent);
   launch.cooperative = blocks == Blocks::cooperative;
+  launch.cluster = cluster;
   Pool::instance().run(launch);
+  if (const dim3 asked = launch.asked_cluster; asked.x != 0) {
+    if (launch.cluster_blocks() > 1)
+      return refuse(cudaErrorInvalidClusterSize,
+                    "cluster " + text(cluster) + ": the kernel itself says " + text(asked));
+    if (launch.cooperative) return refuse(cudaErrorNotSupported, "the engine has no cooperative launches of clusters");
+    return launch_blocks(kernel, grid, block, shared_bytes, body, blocks, asked);
+  }
   if (launch.failed) return fail(launch.failure.code, std::move(launch.failure.message));
   return cudaSuccess;
 }
@@ -289,6 +328,19 @@ cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
                    bool dependent) {
   return launch_blocks(kernel, grid, block, shared_bytes, body, dependent ? Blocks::dependent : Blocks::apart);
+}
+
+cudaError_t launch_clusters(const void* kernel, dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+                            const Body& body) {
+  return launch_blocks(kernel, grid, block, shared_bytes, body, Blocks::apart, cluster);
+}
+
+void allow_non_portable_clusters(const void* kernel, bool allowed) {
+  const std::lock_guard lock(non_portable_mutex);
+  if (allowed)
+    non_portable().insert(kernel);
+  else
+    non_portable().erase(kernel);
 }
 
 cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body) {

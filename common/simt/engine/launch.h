@@ -35,10 +35,21 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared
 // OS thread, and take turns. Refused if they would not fit on an H100's 132 multiprocessors together.
 cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body);
 
+// The same for clusters of so many blocks, which run together and reach each other's shared memory: at most 8 of them,
+// or 16 if the kernel is allowed to (allow_non_portable_clusters). cudaErrorInvalidClusterSize if the grid is not made
+// of such clusters.
+cudaError_t launch_clusters(const void* kernel, dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
+                            const Body& body);
+void allow_non_portable_clusters(const void* kernel, bool allowed);
+
 std::uint64_t launch_count();              // so far, of this process
 std::uint64_t sampled_launches();          // those of them of which only a sample of their blocks ran
 void before_first_launch(void (*call)());  // is called then, or when a launch is refused before
 void first_launch_comes();
+
+// How many clusters of so many such blocks an H100 runs at once: a cluster's blocks are on one of its groups of
+// multiprocessors. The engine takes six groups of 16 and two of 18; H100s differ in that.
+int clusters_at_once(unsigned blocks, std::size_t threads, std::size_t shared_bytes);
 
 // How many blocks of so many threads and bytes of shared memory an H100's multiprocessor holds at once.
 int blocks_per_multiprocessor(std::size_t threads, std::size_t shared_bytes);

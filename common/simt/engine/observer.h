@@ -36,7 +36,7 @@ struct MemoryAccess {
   unsigned thread;  // by its number in the block
   Access access;
   Space space;
-  std::size_t offset;  // in the block's shared memory (SharedMemory::offset_of)
+  std::size_t offset;  // in the shared memory of the cluster's blocks (Worker::shared_offset)
   bool is_volatile = false;
 };
 
@@ -65,6 +65,9 @@ class Observer {
   // In a cooperative launch: another block runs for a while, and then this one again.
   virtual void block_parked(const ParkedBlock&) {}
   virtual void block_unparked(const ParkedBlock&) {}
+  // Of a cluster, whose blocks have all begun: the block runs that `worker` has now, until it pauses.
+  virtual void block_goes_on() {}
+  virtual void block_pauses() {}
   virtual void warp_ends(unsigned /*warp*/) {}  // all its threads have returned
 
   virtual void accessed(const MemoryAccess&) {}
@@ -78,10 +81,14 @@ class Observer {
   virtual void watched(const WatchedValue&) {}
   virtual void step_named(const NamedStep&) {}
 
-  // These threads go on, having waited for `what` or come when it had happened.
-  virtual void released(Orders, const Awaited* /*what*/, const ThreadSet&) {}
+  // These threads of that block go on, having waited for `what` or come when it had happened.
+  virtual void released(Orders, const Awaited* /*what*/, const ThreadSet&, const Worker& /*block*/) {}
   virtual void arrived(const Awaited& /*at*/, bool /*waits*/) {}  // the thread, at what orders arrivals
-  virtual void waited_at(const NamedBarrier&, const Wait&) {}     // the thread has, and goes on
+  virtual void cluster_arrival() {}    // the thread, at its cluster's barrier, and that orders
+  virtual void cluster_completes() {}  // that barrier, for now
+  // The thread has done something to the shared memory of another block of its cluster; `accessed` tells of accesses.
+  virtual void reached(const Worker& /*block*/, const char* /*name*/, const Site&) {}
+  virtual void waited_at(const NamedBarrier&, const Wait&) {}  // the thread has, and goes on
   virtual void waited_for(const Mbarrier&, unsigned /*phase*/, const Wait&) {}
 
   virtual void copy_starts(const Copy&, const PendingCopies& /*owner*/) {}

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace simt {
 namespace {
@@ -24,12 +25,18 @@ SharedMemory::SharedMemory() : size_(buffer_bytes + 2 * shared_guard_bytes) {
 
 SharedMemory::~SharedMemory() { munmap(pages_, size_); }
 
+SharedMemory::Kept::~Kept() {
+  if (pages != nullptr) munmap(pages, size);
+}
+
 void SharedMemory::prepare(const Module* module, std::size_t dynamic_bytes) {
   dynamic_bytes_ = dynamic_bytes;
   dynamic_ = pages_ + shared_guard_bytes + buffer_bytes -
              (dynamic_bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
   static_.clear();
   static_begin_ = nullptr;
+  away_ = false;
+  kept_.begin = nullptr;
   if (module != nullptr && module->tls_module != 0) find_static(*module);
 
   parts_.clear();
@@ -55,7 +62,56 @@ void SharedMemory::find_static(const Module& module) {
   }
 }
 
+// Between guards, as the dynamic part is.
+void SharedMemory::leave() {
+  away_ = true;
+  if (static_.empty()) return;
+  const auto [begin, bytes] = span_of_static();
+  if (kept_.begin == nullptr) {
+    const std::size_t size = (bytes + 2047) / 4096 * 4096 + 4096 + 2 * shared_guard_bytes;
+    if (size > kept_.size) {
+      if (kept_.pages != nullptr) munmap(kept_.pages, kept_.size);
+      void* pages = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      kept_.pages = pages == MAP_FAILED ? nullptr : static_cast<char*>(pages);
+      kept_.size = pages == MAP_FAILED ? 0 : size;
+      if (pages == MAP_FAILED) throw std::bad_alloc();
+      mprotect(kept_.pages + shared_guard_bytes, size - 2 * shared_guard_bytes, PROT_READ | PROT_WRITE);
+    }
+    char* const last = kept_.pages + kept_.size - shared_guard_bytes - bytes;
+    kept_.begin = last - (reinterpret_cast<std::uintptr_t>(last) - begin) % 1024;  // with the same alignment
+  }
+  for (const auto& [first, length] : static_)
+    std::memcpy(kept_.begin + (reinterpret_cast<std::uintptr_t>(first) - begin), first, length);
+}
+
+void SharedMemory::come_back() {
+  if (std::exchange(away_, false) == false) return;
+  const std::uintptr_t begin = span_of_static().first;
+  for (const auto& [first, length] : static_)
+    std::memcpy(first, kept_.begin + (reinterpret_cast<std::uintptr_t>(first) - begin), length);
+}
+
+char* SharedMemory::for_others(void* own) const {
+  auto* const p = static_cast<char*>(own);
+  const auto [begin, bytes] = span_of_static();
+  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(p) - begin;
+  return kept_.begin != nullptr && place < bytes ? kept_.begin + place : p;
+}
+
+char* SharedMemory::own(const void* of_others) const {
+  auto* const p = static_cast<char*>(const_cast<void*>(of_others));
+  if (p >= pages_ && p < pages_ + size_) return p;
+  if (kept_.begin == nullptr || p < kept_.pages || p >= kept_.pages + kept_.size) return nullptr;
+  return reinterpret_cast<char*>(span_of_static().first) + (p - kept_.begin);
+}
+
+void SharedMemory::close() {
+  mprotect(pages_ + shared_guard_bytes, buffer_bytes, PROT_NONE);
+  closed_ = true;
+}
+
 void SharedMemory::poison() {
+  if (std::exchange(closed_, false)) mprotect(pages_ + shared_guard_bytes, buffer_bytes, PROT_READ | PROT_WRITE);
   std::memset(dynamic_, 0xff, pages_ + shared_guard_bytes + buffer_bytes - dynamic_);
   for (const auto& [begin, bytes] : static_) std::memset(begin, 0xff, bytes);
 }

@@ -30,6 +30,16 @@ class SharedMemory {
   void prepare(const Module* module, std::size_t dynamic_bytes);
   void poison();  // before each block
 
+  // In a cluster, whose blocks take turns on the OS thread: another block goes on, which has its own static shared
+  // memory at the same addresses; and this one again. Where others find a place in this block's memory; that place from
+  // there, null if it is not this block's; and where its bytes are now.
+  void leave();
+  void come_back();
+  char* for_others(void* own) const;
+  char* own(const void* of_others) const;
+  char* now(char* own) const { return away_ ? for_others(own) : own; }
+  void close();  // the block has ended, and others must not come any more: until the next poison()
+
   void* dynamic() const { return dynamic_; }  // aligned to 128 bytes
   char* pages() const { return pages_; }      // where `dynamic` lies in
 
@@ -74,6 +84,15 @@ class SharedMemory {
   };
   std::vector<Part> parts_;  // of that piece
   std::size_t extent_ = 0;
+  bool closed_ = false;
+  bool away_ = false;
+  struct Kept {  // static shared memory, as far from each other as there
+    Kept() = default;
+    ~Kept();
+    char* pages = nullptr;
+    std::size_t size = 0;
+    char* begin = nullptr;
+  } kept_;
   char* static_begin_ = nullptr;  // the multiple of 1024 from which the module's thread-local block is counted
 };
 

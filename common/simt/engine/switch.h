@@ -51,7 +51,7 @@ __forceinline__ void Worker::suspend(unsigned next_warp) { make_room(turn(next_w
 
 // Lets those go that wait for this.
 __forceinline__ void Worker::release(const Awaited& awaited, ThreadSet& waiting) {
-  observe(&Observer::released, awaited.orders, &awaited, waiting);
+  observe(&Observer::released, awaited.orders, &awaited, waiting, *this);
   for (unsigned warps = waiting.warps; warps != 0; warps &= warps - 1) {
     const unsigned w = std::countr_zero(warps);
     warps_[w].ready |= std::exchange(waiting.positions[w], 0);

@@ -77,6 +77,28 @@ std::string NamedBarrier::what(const Worker& worker) const {
 
 Lanes NamedBarrier::missing(const Worker& worker) const { return without(worker.all_threads(), worker.lanes(came)); }
 
+void ClusterBarrier::reset() {
+  next_phase();
+  not_waited.clear();
+}
+
+void ClusterBarrier::next_phase() {
+  came.clear();
+  waiting.clear();
+  arrived = 0;
+}
+
+std::string ClusterBarrier::what(const Worker& worker) const {
+  int came = 0, live = 0;
+  for (const Worker* each : worker.cluster()) {
+    came += static_cast<int>(each->cluster_arrivals());
+    live += count(each->live_threads());
+  }
+  return std::to_string(came) + " of " + std::to_string(live) + " threads of the cluster have come";
+}
+
+Lanes ClusterBarrier::missing(const Worker& worker) const { return without(worker.live_threads(), worker.lanes(came)); }
+
 void Collective::starts(const char* name, unsigned warp, unsigned mask, Compute compute, bool all_must_come) {
   this->orders = compute == nullptr ? Orders::lanes : Orders::nothing;
   this->all_must_come = all_must_come;
@@ -236,6 +258,13 @@ void Worker::different_collectives(const Warp& warp, const Collective& waiting, 
 
 void Worker::deadlock() {
   fail(cudaErrorLaunchTimeout, nullptr, "", "deadlock: every thread of the block waits: " + who_waits());
+}
+
+void Worker::deadlock_of_cluster() {
+  std::string who;
+  for (const Worker* each : cluster())
+    if (each->live_ != 0) who += (who.empty() ? "block " : "; block ") + text(each->index_) + ": " + each->who_waits();
+  fail(cudaErrorLaunchTimeout, nullptr, "", "deadlock: every thread of the cluster waits: " + who);
 }
 
 }  // namespace simt

@@ -1,8 +1,8 @@
 // What a thread can wait for, and how a message says that it does.
 //
-//   Awaited   what is waited for: the block's barrier, a named one, a collective of a warp, a word that another block
-//             writes, the phase of an mbarrier, registers. It can say what it takes to let its threads go, and who is
-//             missing
+//   Awaited   what is waited for: the block's barrier, its cluster's, a named one, a collective of a warp, a word that
+//             another block writes, the phase of an mbarrier, registers. It can say what it takes to let its threads
+//             go, and who is missing
 //   Wait      of one thread: under which name it waits, and on which line of the kernel
 //
 // A thread waits from Worker::begin_wait() until Worker::release(), and no other function makes one wait or lets one
@@ -33,6 +33,13 @@ struct ThreadSet {
     warps |= 1u << warp;
     positions[warp] |= 1u << position;
   }
+  bool has(unsigned warp, unsigned position) const { return positions[warp] >> position & 1; }
+  bool remove(unsigned warp, unsigned position) {  // true if it was there
+    const bool was = has(warp, position);
+    positions[warp] &= ~(1u << position);
+    if (positions[warp] == 0) warps &= ~(1u << warp);
+    return was;
+  }
   void clear() {
     for (; warps != 0; warps &= warps - 1) positions[std::countr_zero(warps)] = 0;
   }
@@ -46,6 +53,7 @@ enum class Orders : std::uint8_t {
   nothing,       // lanes of a warp have met, that is all: shuffles, votes, mma
   lanes,         // what each of these lanes did before comes before what any of them does next: __syncwarp
   block,         // the same of all threads of the block: __syncthreads
+  cluster,       // the same of all threads of the cluster that arrived so: barrier.cluster
   arrivals,      // what each thread did before it arrived comes before what those do next that waited: named barriers
   phase,         // the same, and what bulk copies brought: mbarriers, for which threads also wait when all have come
   other_blocks,  // what another block wrote comes before what those do next that waited: semaphores (not checked yet)
@@ -111,6 +119,21 @@ struct NamedBarrier : Awaited {
   int arrived = 0;    // so far
   ThreadSet came;     // those
   ThreadSet waiting;  // of them
+};
+
+// Of the barrier of a cluster, what belongs to one of its blocks. A thread arrives, and later it waits. Threads that
+// have returned are not missing.
+struct ClusterBarrier : Awaited {
+  ClusterBarrier() : Awaited(Orders::cluster) {}
+  std::string what(const Worker& worker) const override;
+  Lanes missing(const Worker& worker) const override;
+  void reset();
+  void next_phase();
+
+  ThreadSet came;        // in the phase under way
+  ThreadSet waiting;     // of them
+  ThreadSet not_waited;  // have come, in this phase or the one before, and have not waited since
+  unsigned arrived = 0;  // how many came
 };
 
 using Compute = void (*)(void* const operands[32], unsigned mask);

@@ -512,8 +512,9 @@ class Rewriter {
       if (kind(i) != Kind::word) continue;
       if (is_cuda_keyword(text))
         keyword(i);
-      else if (text == "__launch_bounds__" || text == "__cluster_dims__" || text == "__maxnreg__" ||
-               text == "__block_size__")
+      else if (text == "__cluster_dims__")
+        cluster_dims(i);
+      else if (text == "__launch_bounds__" || text == "__maxnreg__" || text == "__block_size__")
         remove(i, at(i + 1) == "(" ? past(i + 1) : i + 1);
       else if (text == "__align__" || text == "__builtin_align__")
         align(i);
@@ -528,6 +529,13 @@ class Rewriter {
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
     }
+  }
+
+  void cluster_dims(Place i) {
+    const Declaration d = declaration(i);
+    if (d.body != nowhere && at(i + 1) == "(")
+      edits_[d.body].after += " ::simt::asks_for_cluster(" + words(i + 2, past(i + 1) - 1) + ");";
+    remove(i, at(i + 1) == "(" ? past(i + 1) : i + 1);
   }
 
   // A call of the runtime that is a statement: nobody looks at its error.

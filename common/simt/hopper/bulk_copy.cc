@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "simt/engine/engine.h"
+
 namespace simt {
 
 const char* BulkCopy::name() const {
@@ -10,8 +12,12 @@ const char* BulkCopy::name() const {
   return of_a_tensor ? "cp.async.bulk.tensor" : "cp.async.bulk";
 }
 
+std::uintptr_t BulkCopy::address_in_shared() const { return block->shared().address_of(shared); }
+
 void BulkCopy::carry_out() const {
-  for_each_piece([&](char* here, char* there, int size) {
+  for_each_piece([&](char* place, char* there, int size) {
+    char* const here = block->shared().now(place);
+    if (kind == remote) std::memcpy(here, block->cluster()[rank]->shared().now(there), static_cast<std::size_t>(size));
     if (kind == load && there == nullptr) std::memset(here, 0, static_cast<std::size_t>(size));
     if (there == nullptr) return;
     if (kind == load) std::memcpy(here, there, static_cast<std::size_t>(size));

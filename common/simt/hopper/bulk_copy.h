@@ -12,19 +12,26 @@
 
 namespace simt {
 
+class Worker;
+
 struct BulkCopy {
-  enum Kind : std::uint8_t { load, store, add } kind;
+  // remote: from the shared memory of one block of a cluster to that of another, in place of global memory.
+  enum Kind : std::uint8_t { load, store, add, remote } kind;
   bool of_a_tensor;  // or of `bytes` at `global`
+  Worker* block;     // whose shared memory it is
   char* shared;
   char* global;
   int bytes;  // of shared memory
   TensorMap map;
   Coordinates at;
-  unsigned thread;  // that started it, by its number in the block
-  const void* pc;   // where
+  bool repeated;    // brings what another destination of the same multicast also gets
+  unsigned thread;  // that started it, by its number in the block, and that block's rank in the cluster
+  unsigned rank;
+  const void* pc;  // where
 
   const char* name() const;  // PTX's
   void carry_out() const;
+  std::uintptr_t address_in_shared() const;
 
   // In the order of shared memory, 16 bytes at most: visit(shared, global, bytes), with a null for what lies outside
   // the tensor.
@@ -72,7 +79,7 @@ void BulkCopy::for_each_piece(Visit visit) const {
     return;
   }
   const auto box = [&](int dimension) { return dimension < map.rank ? map.box[dimension] : 1; };
-  const std::uintptr_t address = shared_address(shared);
+  const std::uintptr_t address = address_in_shared();
   int row = 0;
   for (int i3 = 0; i3 < box(3); ++i3)
     for (int i2 = 0; i2 < box(2); ++i2)

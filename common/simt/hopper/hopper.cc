@@ -12,8 +12,13 @@ HopperState& hopper_of(Worker& worker) {
   return hopper;
 }
 
+// Of this block, or of another one of its cluster.
 Mbarrier& mbarrier_at(const void* address, const Wait& call, Worker& self) {
-  Mbarrier* const mbarrier = hopper_of(self).mbarriers.find(address);
+  Worker* const block = self.block_with(address);
+  Mbarrier* const mbarrier = block == nullptr || block == &self
+                                 ? hopper_of(self).mbarriers.find(address)
+                                 : block->hopper().mbarriers.find(block->shared().own(address));
+  if (block != nullptr && block != &self) self.reaches(*block, call.name, call.site);
   if (mbarrier == nullptr)
     self.fail(cudaErrorLaunchFailure, &self.current(), text(call.site),
               std::string(call.name) + ": no mbarrier was made at this address");
@@ -29,7 +34,9 @@ BulkCopy bulk_copy(BulkCopy::Kind kind, const void* shared, const void* global, 
   copy.shared = static_cast<char*>(const_cast<void*>(shared));
   copy.global = static_cast<char*>(const_cast<void*>(global));
   copy.bytes = bytes;
+  copy.block = &self;
   copy.thread = self.current().number;
+  copy.rank = self.rank();
   copy.pc = pc;
   return copy;
 }
@@ -41,14 +48,18 @@ void check(const BulkCopy& copy, Worker& self) {
   const std::uintptr_t alignment = copy.of_a_tensor ? 1024 : 16;
   if (copy.bytes <= 0 || copy.bytes % 16 != 0)
     wrong(cudaErrorLaunchFailure, std::to_string(copy.bytes) + " bytes: must be a multiple of 16");
-  if (!self.shared().contains(copy.shared, static_cast<std::size_t>(copy.bytes)))
-    wrong(cudaErrorIllegalAddress, std::to_string(copy.bytes) + " bytes from " + self.shared().place(copy.shared) +
-                                       " on are not in shared memory");
-  if (shared_address(copy.shared) % alignment != 0)
-    wrong(cudaErrorMisalignedAddress, "the address in shared memory, " + self.shared().place(copy.shared) +
+  const SharedMemory& shared = copy.block->shared();
+  if (!shared.contains(copy.shared, static_cast<std::size_t>(copy.bytes)))
+    wrong(cudaErrorIllegalAddress,
+          std::to_string(copy.bytes) + " bytes from " + shared.place(copy.shared) + " on are not in shared memory");
+  if (copy.address_in_shared() % alignment != 0)
+    wrong(cudaErrorMisalignedAddress, "the address in shared memory, " + shared.place(copy.shared) +
                                           ", is not a multiple of " + std::to_string(alignment));
   if (reinterpret_cast<std::uintptr_t>(copy.global) % 16 != 0)
-    wrong(cudaErrorMisalignedAddress, "the address in global memory is not a multiple of 16");
+    wrong(cudaErrorMisalignedAddress,
+          std::string("the address in ") +
+              (copy.kind == BulkCopy::remote ? "this block's shared memory" : "global memory") +
+              " is not a multiple of 16");
 }
 
 BulkCopy tensor_copy(BulkCopy::Kind kind, const void* shared, const TensorMap& map, const Coordinates& at, int rank,
@@ -75,11 +86,35 @@ BulkCopy tensor_copy(BulkCopy::Kind kind, const void* shared, const TensorMap& m
   return copy;
 }
 
-void start_load(const BulkCopy& copy, std::uint64_t* address, Worker& self) {
+void start_load(BulkCopy copy, std::uint64_t* address, Worker& self) {
+  const Wait call = {copy.name(), {nullptr, 0, copy.pc}};
+  if (Worker* const block = self.block_with(copy.shared); block != nullptr && block != &self) {
+    copy.block = block;
+    copy.shared = block->shared().own(copy.shared);
+  }
   check(copy, self);
-  Mbarrier& mbarrier = mbarrier_at(address, {copy.name(), {nullptr, 0, copy.pc}}, self);
+  Mbarrier& mbarrier = mbarrier_at(address, call, self);
+  if (&mbarrier.block != copy.block)
+    self.fail(
+        cudaErrorLaunchFailure, &self.current(), line_of(copy.pc),
+        std::string(copy.name()) + ": " + mbarrier.name() + " is not in the shared memory of the block that it fills");
+  self.reaches(*copy.block, copy.name(), call.site);
   self.observe(&Observer::bulk_load_starts, copy, mbarrier);
   mbarrier.start(copy, self);
+}
+
+void start_multicast(BulkCopy copy, std::uint64_t* address, unsigned blocks, Worker& self) {
+  const auto size = static_cast<unsigned>(self.cluster().size());
+  if (blocks == 0 || blocks >> size != 0)
+    self.fail(cudaErrorLaunchFailure, &self.current(), line_of(copy.pc),
+              std::string(copy.name()) + ": multicast to the blocks of mask " + mask_text(blocks) +
+                  ": the cluster has blocks 0 to " + std::to_string(size - 1));
+  char* const shared = copy.shared;
+  for (; blocks != 0; blocks &= blocks - 1, copy.repeated = true) {
+    const auto rank = static_cast<unsigned>(std::countr_zero(blocks));
+    copy.shared = static_cast<char*>(self.map_shared(shared, rank));
+    start_load(copy, static_cast<std::uint64_t*>(self.map_shared(address, rank)), self);
+  }
 }
 
 void start_store(const BulkCopy& copy, Worker& self) {
@@ -169,12 +204,14 @@ void fence_mbarrier_init() {
     mbarrier.fenced = mbarrier.fenced || mbarrier.maker == self.current().number;
 }
 
-void mbarrier_arrive(std::uint64_t* address, int expected_bytes, const char* file, int line) {
+void mbarrier_arrive(std::uint64_t* address, int arrivals, int expected_bytes, const char* file, int line) {
   if (left_out({file, line})) return;
-  const Wait call = {expected_bytes != 0 ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive",
+  const Wait call = {arrivals == 0         ? "mbarrier.expect_tx"
+                     : expected_bytes != 0 ? "mbarrier.arrive.expect_tx"
+                                           : "mbarrier.arrive",
                      {file, line, __builtin_return_address(0)}};
   Worker& self = this_worker(call.name);
-  mbarrier_at(address, call, self).arrive(expected_bytes, call, self);
+  mbarrier_at(address, call, self).arrive(arrivals, expected_bytes, call, self);
 }
 
 void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, int line) {
@@ -184,7 +221,12 @@ void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, in
   if (parity > 1)
     self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
               "mbarrier.try_wait.parity " + std::to_string(parity) + ": a parity is 0 or 1");
-  mbarrier_at(address, wait, self).wait(parity, wait, self);
+  Mbarrier& mbarrier = mbarrier_at(address, wait, self);
+  if (&mbarrier.block != &self)
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
+              std::string(wait.name) + ": " + mbarrier.name() +
+                  " is another block's, and only its own threads can wait for it");
+  mbarrier.wait(parity, wait, self);
 }
 
 void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank) {
@@ -195,6 +237,24 @@ void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, co
 void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier) {
   Worker& self = this_worker("cp.async.bulk");
   start_load(bulk_copy(BulkCopy::load, shared, global, bytes, __builtin_return_address(0), self), mbarrier, self);
+}
+
+void tensor_load_multicast(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank,
+                           std::uint16_t blocks) {
+  Worker& self = this_worker("cp.async.bulk.tensor");
+  start_multicast(tensor_copy(BulkCopy::load, shared, map, at, rank, __builtin_return_address(0), self), mbarrier,
+                  blocks, self);
+}
+
+void bulk_load_multicast(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, std::uint16_t blocks) {
+  Worker& self = this_worker("cp.async.bulk");
+  start_multicast(bulk_copy(BulkCopy::load, shared, global, bytes, __builtin_return_address(0), self), mbarrier, blocks,
+                  self);
+}
+
+void bulk_to_block(void* to, const void* from, int bytes, std::uint64_t* mbarrier) {
+  Worker& self = this_worker("cp.async.bulk");
+  start_load(bulk_copy(BulkCopy::remote, to, from, bytes, __builtin_return_address(0), self), mbarrier, self);
 }
 
 void tensor_store(const TensorMap& map, const void* shared, const Coordinates& at, int rank) {

@@ -1,5 +1,6 @@
 #include "simt/hopper/mbarrier.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -8,8 +9,9 @@
 
 namespace simt {
 
-std::string Mbarrier::name(const Worker& worker) const {
-  return "the mbarrier of " + text(made_) + " at " + worker.shared().place(address);
+std::string Mbarrier::name() const {
+  return "the mbarrier of " + text(made_) + " at " + block.shared().place(address) +
+         (block.cluster().size() > 1 ? " of block " + text(block.index()) : "");
 }
 
 std::string Mbarrier::state() const {
@@ -20,17 +22,17 @@ std::string Mbarrier::state() const {
   return state;
 }
 
-std::string Mbarrier::what(const Worker& worker) const { return name(worker) + " is in " + state(); }
+std::string Mbarrier::what(const Worker&) const { return name() + " is in " + state(); }
 
-void Mbarrier::arrive(int expected_bytes, const Wait& call, Worker& worker) {
+void Mbarrier::arrive(int arrivals, int expected_bytes, const Wait& call, Worker& worker) {
   bytes_ += expected_bytes;
-  if (lacking_ == 0 || std::abs(bytes_) >= 1 << 20)
+  if (lacking_ < arrivals || std::abs(bytes_) >= 1 << 20)
     worker.fail(cudaErrorLaunchFailure, &worker.current(), text(call.site),
-                std::string(call.name) + ": " + name(worker) + " is in " + state() +
-                    (lacking_ == 0 ? ", and one more arrives" : ": it cannot count more than 1048575"));
-  if (arrivals_ > 1) worker.observe(&Observer::mbarrier_arrival, *this, call);
-  --lacking_;
-  worker.observe(&Observer::arrived, *this, false);
+                std::string(call.name) + ": " + name() + " is in " + state() +
+                    (lacking_ < arrivals ? ", and one more arrives" : ": it cannot count more than 1048575"));
+  if (arrivals_ > 1 && arrivals > 0) worker.observe(&Observer::mbarrier_arrival, *this, call);
+  lacking_ -= arrivals;
+  if (arrivals > 0) worker.observe(&Observer::arrived, *this, false);
   complete_if_nothing_lacks(worker);
 }
 
@@ -38,8 +40,8 @@ void Mbarrier::start(const BulkCopy& copy, Worker& worker) {
   if (!fenced)
     worker.fail(cudaErrorLaunchFailure, &worker.current(), line_of(copy.pc),
                 std::string(copy.name()) +
-                    ": no fence.mbarrier_init, and no fence.proxy.async, by the thread that made " + name(worker));
-  std::memset(copy.shared, 0xff, static_cast<std::size_t>(copy.bytes));
+                    ": no fence.mbarrier_init, and no fence.proxy.async, by the thread that made " + name());
+  std::memset(block.shared().now(copy.shared), 0xff, static_cast<std::size_t>(copy.bytes));
   copies_.push_back(copy);
   bytes_ -= copy.bytes;
   complete_if_nothing_lacks(worker);
@@ -54,7 +56,7 @@ void Mbarrier::complete_if_nothing_lacks(Worker& worker) {
   copies_.clear();
   if (waiting_.warps == 0) return;
   land(worker);
-  worker.release_threads(*this, waiting_);
+  block.release_threads(*this, waiting_);
 }
 
 void Mbarrier::wait(unsigned parity, const Wait& wait, Worker& worker) {
@@ -82,7 +84,7 @@ std::string Mbarrier::left_over(const Worker& worker) const {
     if (!copies->empty())
       return std::string("the block has ended, and nobody has waited for the ") + copies->front().name() + " of " +
              line_of(copies->front().pc) + ", which phase " + std::to_string(phase_ - (copies == &landing_)) + " of " +
-             name(worker) + " completes";
+             name() + " completes";
   return "";
 }
 
@@ -92,9 +94,14 @@ Mbarrier& Mbarriers::make(const void* address, int arrivals, const Site& site, W
   };
   if (arrivals < 1 || arrivals >= 1 << 20) wrong(std::to_string(arrivals) + " arrivals: must be 1 to 1048575");
   if (reinterpret_cast<std::uintptr_t>(address) % 8 != 0) wrong("the address is not a multiple of 8");
-  if (const Mbarrier* there = find(address)) wrong("there is " + there->name(worker));
+  if (const Mbarrier* there = find(address)) wrong("there is " + there->name());
   if (!worker.shared().contains(address, 8)) wrong("the address is not in shared memory");
-  return all_.emplace_back(static_cast<unsigned>(all_.size()), address, arrivals, site, worker.current().number);
+  return all_.emplace_back(worker, static_cast<unsigned>(all_.size()), address, arrivals, site,
+                           worker.current().number);
+}
+
+bool Mbarriers::fenced_by(unsigned thread) const {
+  return std::any_of(all_.begin(), all_.end(), [=](const Mbarrier& m) { return m.fenced && m.maker == thread; });
 }
 
 Mbarrier* Mbarriers::find(const void* address) {

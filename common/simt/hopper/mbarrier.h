@@ -14,8 +14,9 @@ namespace simt {
 
 class Mbarrier final : public Awaited {
  public:
-  Mbarrier(unsigned index, const void* address, int arrivals, const Site& made, unsigned maker)
+  Mbarrier(Worker& block, unsigned index, const void* address, int arrivals, const Site& made, unsigned maker)
       : Awaited(Orders::phase),
+        block(block),
         index(index),
         address(address),
         maker(maker),
@@ -24,15 +25,17 @@ class Mbarrier final : public Awaited {
         lacking_(arrivals) {}
 
   std::string what(const Worker& worker) const override;
-  std::string name(const Worker& worker) const;  // "mbarrier of FILE:LINE at byte 64 of dynamic shared memory"
+  std::string name() const;  // "mbarrier of FILE:LINE at byte 64 of dynamic shared memory"
 
-  void arrive(int expected_bytes, const Wait& call, Worker& worker);
+  // By the current thread of `worker`, which may be of another block of the cluster.
+  void arrive(int arrivals, int expected_bytes, const Wait& call, Worker& worker);
   void start(const BulkCopy& copy, Worker& worker);  // a load, whose bytes this phase waits for
   void wait(unsigned parity, const Wait& wait, Worker& worker);
 
   // What is wrong if the block ends now; empty if nothing is.
   std::string left_over(const Worker& worker) const;
 
+  Worker& block;         // that it belongs to
   const unsigned index;  // of the block's mbarriers
   const void* const address;
   const unsigned maker;  // the thread that made it
@@ -60,6 +63,7 @@ class Mbarriers {
   Mbarrier& make(const void* address, int arrivals, const Site& site, Worker& worker);
   Mbarrier* find(const void* address);
   std::deque<Mbarrier>& all() { return all_; }
+  bool fenced_by(unsigned thread) const;  // it has made some, and passed a fence.mbarrier_init
 
  private:
   std::deque<Mbarrier> all_;  // Mbarriers stay where they are

@@ -11,15 +11,16 @@ constexpr std::size_t async_line_bytes = 16;
 
 }  // namespace
 
-void AsyncShadow::launch_begins(std::size_t bytes) {
+void AsyncShadow::launch_begins(std::size_t bytes, unsigned blocks) {
   bytes_ = bytes;
+  all_bytes_ = bytes * blocks;
   lines_.clear();
 }
 
 void AsyncShadow::block_begins() { lines_.assign(lines_.size(), {}); }
 
 AsyncShadow::Line& AsyncShadow::line(std::size_t byte) {
-  if (lines_.empty()) lines_.resize(bytes_ / async_line_bytes + 1);
+  if (lines_.empty()) lines_.resize(all_bytes_ / async_line_bytes + 1);
   return lines_[byte / async_line_bytes];
 }
 
@@ -27,21 +28,25 @@ std::optional<AsyncShadow::Mistake> AsyncShadow::read_mistake(const Line& line, 
                                                               const Shadow& shadow) const {
   if (line.load == nullptr) return {};
   if (!line.landed) return Mistake{Mistake::loading, line.load_pc, line.load_thread, line.load, line.phase};
-  if (line.landed_interval == shadow.interval() && !shadow.knows_phase(thread, line.load->index, line.phase))
+  if (line.landed_interval == shadow.interval() &&
+      !shadow.knows_phase(thread, Shadow::number_of(*line.load), line.phase))
     return Mistake{Mistake::not_waited, line.load_pc, line.load_thread, line.load, line.phase};
   return {};
 }
 
-std::optional<AsyncShadow::Mistake> AsyncShadow::write_mistake(const Line& line, unsigned thread,
-                                                               const Shadow& shadow) const {
+std::optional<AsyncShadow::Mistake> AsyncShadow::write_mistake(std::size_t byte, unsigned thread,
+                                                               const Shadow& shadow) {
+  const Line& line = this->line(byte);
+  const auto first_warp = static_cast<unsigned>(bytes_ == 0 ? 0 : byte / bytes_ * 32);  // of the block
   if (const auto mistake = read_mistake(line, thread, shadow)) return mistake;
   if (line.stores > 0) return Mistake{Mistake::storing, line.store_pc, line.store_thread, nullptr, 0};
   for (std::uint32_t warps = line.product_warps; warps != 0; warps &= warps - 1) {
     const auto warp = static_cast<unsigned>(std::countr_zero(warps));
-    if (line.products[warp] > 0) return Mistake{Mistake::multiplying, line.product_pc, 32 * warp, nullptr, 0};
+    const unsigned number = 32 * (first_warp + warp);
+    if (line.products[warp] > 0) return Mistake{Mistake::multiplying, line.product_pc, number, nullptr, 0};
     if (line.product_interval == shadow.interval() && line.product_end[warp] != 0 &&
-        !shadow.knows_warp_event(thread, warp, line.product_end[warp]))
-      return Mistake{Mistake::released, line.product_pc, 32 * warp, nullptr, 0};
+        !shadow.knows_warp_event(thread, first_warp + warp, line.product_end[warp]))
+      return Mistake{Mistake::released, line.product_pc, number, nullptr, 0};
   }
   return {};
 }
@@ -58,7 +63,7 @@ std::optional<AsyncShadow::Mistake> AsyncShadow::access(std::size_t byte, std::s
   std::optional<Mistake> found;
   for (std::size_t i = byte / async_line_bytes * async_line_bytes; i < byte + size && !found; i += async_line_bytes) {
     Line& there = line(i);
-    found = writes ? write_mistake(there, thread, shadow) : read_mistake(there, thread, shadow);
+    found = writes ? write_mistake(i, thread, shadow) : read_mistake(there, thread, shadow);
     if (writes) there.load = nullptr;
   }
   return found;
@@ -70,7 +75,7 @@ std::optional<AsyncShadow::Mistake> AsyncShadow::load_starts(std::size_t byte, s
   std::optional<Mistake> found;
   for (std::size_t i = byte; i < byte + size && !found; i += async_line_bytes) {
     Line& there = line(i);
-    found = write_mistake(there, thread, shadow);
+    found = write_mistake(i, thread, shadow);
     if (!found) found = unfenced(i, thread, shadow);
     there.load = &mbarrier;
     there.phase = mbarrier.phase();
@@ -113,18 +118,18 @@ std::optional<AsyncShadow::Mistake> AsyncShadow::product_starts(std::size_t byte
   Line& there = line(byte);
   auto found = read_mistake(there, thread, shadow);
   if (!found) found = unfenced(byte, thread, shadow);
-  ++there.products[thread / 32];
-  there.product_warps |= 1u << thread / 32;
+  ++there.products[thread / 32 % 32];
+  there.product_warps |= 1u << thread / 32 % 32;
   there.product_pc = pc;
   return found;
 }
 
 void AsyncShadow::product_ends(std::size_t byte, unsigned warp, std::uint32_t event, const Shadow& shadow) {
   Line& there = line(byte);
-  if (there.products[warp] > 0) --there.products[warp];
+  if (there.products[warp % 32] > 0) --there.products[warp % 32];
   if (there.product_interval != shadow.interval()) there.product_end.fill(0);
   there.product_interval = shadow.interval();
-  there.product_end[warp] = event;
+  there.product_end[warp % 32] = event;
 }
 
 }  // namespace simt

@@ -32,7 +32,7 @@ class AsyncShadow {
     std::uint32_t phase;
   };
 
-  void launch_begins(std::size_t bytes);
+  void launch_begins(std::size_t bytes, unsigned blocks);  // bytes of each block of a cluster
   void block_begins();
   bool used() const { return !lines_.empty(); }  // by this launch
 
@@ -61,7 +61,7 @@ class AsyncShadow {
     const void* store_pc = nullptr;
     unsigned store_thread = 0;
 
-    std::array<std::uint8_t, 32> products = {};      // on their way, of each warp
+    std::array<std::uint8_t, 32> products = {};      // on their way, of each warp of the block
     std::array<std::uint32_t, 32> product_end = {};  // of each warp, an event in this interval; 0: none
     std::uint32_t product_interval = 0;
     std::uint32_t product_warps = 0;  // that have any of those
@@ -69,12 +69,12 @@ class AsyncShadow {
   };
 
   std::optional<Mistake> read_mistake(const Line& line, unsigned thread, const Shadow& shadow) const;
-  std::optional<Mistake> write_mistake(const Line& line, unsigned thread, const Shadow& shadow) const;
+  std::optional<Mistake> write_mistake(std::size_t byte, unsigned thread, const Shadow& shadow);
   std::optional<Mistake> unfenced(std::size_t byte, unsigned thread, const Shadow& shadow) const;
   Line& line(std::size_t byte);
 
-  std::size_t bytes_ = 0;
-  std::vector<Line> lines_;  // none until the launch uses them
+  std::size_t bytes_ = 0, all_bytes_ = 0;  // of a block, of all
+  std::vector<Line> lines_;                // none until the launch uses them
 };
 
 }  // namespace simt

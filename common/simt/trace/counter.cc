@@ -156,6 +156,8 @@ void Counter::launch_begins(const Launch& launch) {
   shared_bytes_ = 0;
   current_.grid = launch.grid;
   current_.block = launch.block;
+  current_.cluster = launch.cluster;
+  pausing_.resize(launch.cluster_blocks());
   current_.dynamic_shared_bytes = launch.shared_bytes;
 }
 
@@ -180,27 +182,40 @@ void Counter::accessed(const MemoryAccess& a) {
   constexpr Op global[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
   constexpr Op shared[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
   const auto access = static_cast<int>(a.access);
-  keep(a.thread, a.pc, a.address, a.size, a.space == MemoryAccess::global ? global[access] : shared[access]);
+  const bool own = a.space == MemoryAccess::global || worker->cluster().size() == 1 ||
+                   a.offset / worker->shared_bytes_of_each() == worker->rank();
+  keep(a.thread, a.pc, a.address, a.size,
+       a.space == MemoryAccess::global ? global[access]
+       : own                           ? shared[access]
+                                       : Op::distributed);
 }
 
 void Counter::ldmatrix_row(const MemoryAccess& row) { keep(row.thread, row.pc, row.address, 16, Op::ldmatrix); }
 
-void Counter::copy_begins(const void* completed_by) {
-  ++now_.copies;
-  now_.flops_before[completed_by].push_back(now_.flops);
+Counter::OfBlock& Counter::of(const Worker& block) { return &block == worker ? now_ : pausing_[block.rank()].now; }
+
+void Counter::take_turns() {
+  Pausing& pausing = pausing_[worker->rank()];
+  events_.swap(pausing.events);
+  std::swap(now_, pausing.now);
+}
+
+void Counter::copy_begins(const void* completed_by, OfBlock& block) {
+  ++block.copies;
+  block.flops_before[completed_by].push_back(block.flops);
   if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
 }
 
-void Counter::copy_ends(const void* completed_by) {
-  --now_.copies;
-  std::deque<std::uint64_t>& before = now_.flops_before[completed_by];
+void Counter::copy_ends(const void* completed_by, OfBlock& block) {
+  --block.copies;
+  std::deque<std::uint64_t>& before = block.flops_before[completed_by];
   if (before.empty()) return;
-  current_.for_exercises.copies_alone += before.front() == now_.flops;
+  current_.for_exercises.copies_alone += before.front() == block.flops;
   before.pop_front();
 }
 
 void Counter::copy_starts(const Copy& copy, const PendingCopies& owner) {
-  copy_begins(&owner);
+  copy_begins(&owner, now_);
   keep(copy.thread, copy.pc, reinterpret_cast<std::uintptr_t>(copy.shared), copy.bytes, Op::copy_store,
        reinterpret_cast<std::uintptr_t>(copy.global) | (copy.source_bytes > 0 ? 0 : zeros));
 }
@@ -263,14 +278,14 @@ void Counter::keep(unsigned thread, const void* pc, std::uintptr_t address, std:
                              walk_ != nullptr ? walk_->step_of(thread) : 0});
 }
 
-void Counter::released(Orders orders, const Awaited*, const ThreadSet& threads) {
+void Counter::released(Orders orders, const Awaited*, const ThreadSet& threads, const Worker& block) {
   const unsigned block_threads = current_.block.x * current_.block.y * current_.block.z;
   if (orders == Orders::block) {
     for (unsigned warp = 0; warp * 32 < block_threads; ++warp) put_together(warp, ~0u);
     ++current_.barriers;
     return;
   }
-  const Lanes lanes = worker->lanes(threads);
+  const Lanes lanes = block.lanes(threads);
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
     if (orders == Orders::nothing || orders == Orders::lanes) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "simt/engine/observer.h"
+#include "simt/hopper/bulk_copy.h"
 #include "simt/trace/counts.h"
 #include "simt/trace/walk.h"
 
@@ -56,6 +57,8 @@ class Counter final : public Observer {
   void block_begins() override;
   void block_parked(const ParkedBlock& block) override { parked_[&block] = std::move(now_); }
   void block_unparked(const ParkedBlock& block) override { now_ = std::move(parked_[&block]); }
+  void block_pauses() override { take_turns(); }
+  void block_goes_on() override { take_turns(); }
   void warp_ends(unsigned warp) override { put_together(warp, ~0u); }
 
   void accessed(const MemoryAccess& access) override;
@@ -64,16 +67,18 @@ class Counter final : public Observer {
   void shuffled() override;
   void voted() override;
   void compared() override;
-  void released(Orders orders, const Awaited* what, const ThreadSet& threads) override;
+  void released(Orders orders, const Awaited* what, const ThreadSet& threads, const Worker& block) override;
   void arrived(const Awaited& at, bool waits) override;
   void waited_at(const NamedBarrier& barrier, const Wait& wait) override;
   void copy_starts(const Copy& copy, const PendingCopies& owner) override;
-  void copy_lands(const Copy&, const PendingCopies& owner) override { copy_ends(&owner); }
+  void copy_lands(const Copy&, const PendingCopies& owner) override { copy_ends(&owner, now_); }
   void bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) override {
-    copy_begins(&mbarrier);
-    count(copy);
+    copy_begins(&mbarrier, of(*copy.block));
+    if (!copy.repeated && copy.kind != BulkCopy::remote) count(copy);
   }
-  void bulk_load_lands(const BulkCopy&, const Mbarrier& mbarrier) override { copy_ends(&mbarrier); }
+  void bulk_load_lands(const BulkCopy& copy, const Mbarrier& mbarrier) override {
+    copy_ends(&mbarrier, of(*copy.block));
+  }
   void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
   void product_starts(const Product& product) override;
   void product_ends(const Product& product) override;
@@ -107,6 +112,17 @@ class Counter final : public Observer {
     std::vector<Request> narrow;         // not counted yet, where nvcc's are wider
   };
 
+  struct OfBlock {
+    std::uint32_t number = 0;
+    std::uint64_t copies = 0;  // to shared memory, that are on their way
+    std::uint64_t flops = 0;
+    // As many as there were when each of these copies began, by what completes it, which does so in their order.
+    std::unordered_map<const void*, std::deque<std::uint64_t>> flops_before;
+    std::bitset<max_warps> in_turn;
+    std::array<unsigned, max_warps> products = {};  // of wgmma that are on their way
+    std::bitset<max_warps> after_a_vote;
+  };
+
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);
   void put_together(unsigned warp, unsigned lanes);
   void put_together_by_occurrence(unsigned warp, unsigned lanes);
@@ -118,8 +134,10 @@ class Counter final : public Observer {
   std::size_t count_repeated_words(const Request& request);
   void counted(const Request& request);
   void touch(std::uintptr_t sector, Op op);
-  void copy_begins(const void* completed_by);
-  void copy_ends(const void* completed_by);
+  void copy_begins(const void* completed_by, OfBlock& block);
+  void copy_ends(const void* completed_by, OfBlock& block);
+  OfBlock& of(const Worker& block);
+  void take_turns();
   void multiplied(std::uint64_t flops);
   Instruction& instruction_at(const void* pc, Op op);
   bool joins_the_last(Instruction& instruction, const Request& request) const;
@@ -131,7 +149,8 @@ class Counter final : public Observer {
 
   WalkRecorder* walk_ = nullptr;
   const void* kernel_ = nullptr;
-  std::array<std::vector<Event>, max_block_threads> events_;  // by the thread's number in its block
+  std::vector<std::vector<Event>> events_ =
+      std::vector<std::vector<Event>>(max_block_threads);  // by the thread's number in its block
   LaunchCounts current_;
   std::uint64_t shared_bytes_ = 0;  // of the launch
   std::vector<Instruction> instructions_;
@@ -140,17 +159,12 @@ class Counter final : public Observer {
   std::vector<std::size_t> joining_;                                   // instructions with narrow requests
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<std::pair<std::uintptr_t, Page*>, 16> recent_pages_ = {};
-  struct OfBlock {
-    std::uint32_t number = 0;
-    std::uint64_t copies = 0;  // to shared memory, that are on their way
-    std::uint64_t flops = 0;
-    // As many as there were when each of these copies began, by what completes it, which does so in their order.
-    std::unordered_map<const void*, std::deque<std::uint64_t>> flops_before;
-    std::bitset<max_warps> in_turn;
-    std::array<unsigned, max_warps> products = {};  // of wgmma that are on their way
-    std::bitset<max_warps> after_a_vote;
+  OfBlock now_;     // of this block
+  struct Pausing {  // another one of its cluster
+    std::vector<std::vector<Event>> events = std::vector<std::vector<Event>>(max_block_threads);
+    OfBlock now;
   };
-  OfBlock now_;                    // of this block
+  std::vector<Pausing> pausing_;   // by rank
   std::uint32_t last_block_ = 0;   // number of the last that began
   std::uint32_t first_block_ = 1;  // and of the launch's first
   std::unordered_map<const ParkedBlock*, OfBlock> parked_;

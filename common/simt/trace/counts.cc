@@ -111,6 +111,8 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
       << launch.block.z << "], \"dynamic_shared_bytes\": " << launch.dynamic_shared_bytes
       << ", \"barriers\": " << launch.barriers << ", \"shuffles\": " << launch.shuffles
       << ", \"matrix_flops\": " << launch.matrix_flops;
+  if (launch.cluster.x * launch.cluster.y * launch.cluster.z > 1)
+    out << ", \"cluster\": [" << launch.cluster.x << ", " << launch.cluster.y << ", " << launch.cluster.z << "]";
   if (launch.matrix_flops_alone) out << ", \"matrix_flops_alone\": " << *launch.matrix_flops_alone;
   const ForExercises& more = launch.for_exercises;
   out << ",\n \"for_exercises\": {\"votes_alone\": " << more.votes_alone

@@ -20,7 +20,9 @@ namespace simt {
 // cp.async makes a copy_load and a copy_store. A bulk copy is one request, however much it moves; its bytes are those
 // of shared memory, its sectors those of global memory, fewer if a part of a box is outside. A wgmma is a request of
 // each of the four warps: a warp's bytes are its own rows of A, if they are in shared memory, and a quarter of B, which
-// is read once.
+// is read once. A multicast copy is one bulk_load, which reads global memory once. What threads do to the shared memory
+// of other blocks of their cluster is `distributed`; its units are those of shared memory, and what a GPU counts there
+// has not been compared.
 enum class Op : std::uint8_t {
   global_load,
   global_store,
@@ -34,9 +36,10 @@ enum class Op : std::uint8_t {
   shared_atomic,
   copy_store,
   ldmatrix,
-  wgmma
+  wgmma,
+  distributed
 };
-constexpr int op_count = 13;
+constexpr int op_count = 14;
 constexpr bool is_global(Op op) { return op <= Op::bulk_add; }
 const char* name(Op op);
 
@@ -85,7 +88,7 @@ struct ForExercises {
 
 struct LaunchCounts {
   std::string kernel;
-  dim3 grid, block;
+  dim3 grid, block, cluster;
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint64_t barriers = 0;      // passed, by all blocks together
   std::uint64_t shuffles = 0;      // of a warp

@@ -37,6 +37,12 @@ std::string here(const void* pc) {
          text(worker->current().index) + ", at " + line_of(pc) + ": ";
 }
 
+unsigned in_cluster(unsigned thread, const Worker* block) { return block->rank() * max_block_threads + thread; }
+
+std::uint64_t number_of(uint3 block) {
+  return block.x + (std::uint64_t(block.y) + std::uint64_t(block.z) * gridDim.y) * gridDim.x;
+}
+
 }  // namespace
 
 // ---- pages
@@ -242,7 +248,11 @@ bool GlobalShadow::unordered(const Event& before, const MemoryAccess& now, const
   const Slice& its = slice_of(before);
   if (its.block == block_)
     return its.interval == interval_ && before.thread != now.thread &&
-           shadow.unordered(before.clock, before.thread, now.thread);
+           shadow.unordered(before.clock, in_cluster(before.thread, worker), in_cluster(now.thread, worker));
+  for (const Worker* each : worker->cluster())
+    if (number_of(each->index()) == its.block)
+      if (!shadow.unordered(before.clock, in_cluster(before.thread, each), in_cluster(now.thread, worker)))
+        return false;
   if (its.epoch < epoch_) return false;
   search_ = 2000;
   const auto own = acquired_.find(block_);
@@ -324,8 +334,9 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
       said_.insert(static_cast<std::uint32_t>(near(a.pc))).second && !full_)
     found_mistake(here(a.pc) + "read of " + bytes_text(a.size) +
                   " of global memory that nobody has written (cudaMalloc does not clear it)");
-  const Event now = {near(a.pc), slice_,       shadow.clock_of(a.thread), static_cast<std::uint16_t>(a.thread),
-                     a.access,   a.is_volatile};
+  const Event now = {
+      near(a.pc), slice_,       shadow.clock_of(in_cluster(a.thread, worker)), static_cast<std::uint16_t>(a.thread),
+      a.access,   a.is_volatile};
   for (std::uintptr_t at = a.address; at < a.address + a.size;) {
     Page* const page = with_cells(at, (a.address | a.size) % 4);
     if (page == nullptr) return;

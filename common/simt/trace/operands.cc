@@ -9,7 +9,7 @@ namespace {
 std::vector<std::size_t> chunks_of(const MatrixInShared& matrix, int first, int rows) {
   std::vector<std::size_t> offsets;
   matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int, int) {
-    offsets.push_back(worker->shared().offset_of(reinterpret_cast<std::uintptr_t>(worker->shared().at(address))));
+    offsets.push_back(worker->shared_offset(worker->shared().at(address)));
   });
   return offsets;
 }

@@ -18,8 +18,23 @@
 namespace simt {
 namespace {
 
-std::size_t offset_in_shared(const void* pointer) {
-  return worker->shared().offset_of(reinterpret_cast<std::uintptr_t>(pointer));
+std::size_t offset_in_shared(const void* pointer) { return worker->shared_offset(pointer); }
+// Of a pointer of that block's own.
+std::size_t offset_in_shared(const void* pointer, const Worker& block) {
+  const std::size_t offset = block.shared().offset_of(reinterpret_cast<std::uintptr_t>(pointer));
+  return offset == SharedMemory::no_offset ? offset : block.rank() * block.shared_bytes_of_each() + offset;
+}
+
+// The shadow numbers all threads of a cluster.
+unsigned in_cluster(unsigned thread) { return worker->rank() * max_block_threads + thread; }
+unsigned in_cluster(const BulkCopy& copy) { return copy.rank * max_block_threads + copy.thread; }
+unsigned this_thread() { return in_cluster(worker->current().number); }
+
+// "thread (1, 0, 0)", if need be "of block (0, 0, 0)".
+std::string thread_text(unsigned thread) {
+  const unsigned rank = thread / max_block_threads;
+  return "thread " + text(index_of(thread % max_block_threads, blockDim)) +
+         (rank == worker->rank() ? "" : " of block " + text(worker->cluster()[rank]->index()));
 }
 
 }  // namespace
@@ -27,8 +42,10 @@ std::size_t offset_in_shared(const void* pointer) {
 void RaceDetector::launch_begins(const Launch& launch) {
   allocation_ = allocation_end_ = 0;
   if (global_) global_->launch_begins();
-  shadow_.launch_begins(worker->shared().extent());
-  async_.launch_begins(worker->shared().extent());
+  const unsigned threads = launch.block.x * launch.block.y * launch.block.z, blocks = launch.cluster_blocks();
+  shadow_.launch_begins(worker->shared_bytes_of_each(), blocks, (threads + 31) / 32);
+  async_.launch_begins(worker->shared_bytes_of_each(), blocks);
+  pausing_.assign(blocks, {});
   written_before_.swap(written_);
   written_.clear();
   dependent_ = launch.dependent;
@@ -38,6 +55,11 @@ void RaceDetector::launch_begins(const Launch& launch) {
 void RaceDetector::launch_ends() { settle(); }
 
 void RaceDetector::block_ends() {
+  if (const auto event = shadow_.may_still_be_reached(worker->rank()))
+    worker->fail(cudaErrorLaunchFailure, nullptr, "",
+                 "the block has ended, and nothing says that it waits for what " + thread_text(event->thread) +
+                     " does to its shared memory at " + line_of(event->pc) +
+                     ": a block has to stay until the others have done with its shared memory (barrier.cluster)");
   if (!global_) return;
   settle();
   worker->fail_if_suspected();
@@ -46,8 +68,18 @@ void RaceDetector::block_ends() {
 void RaceDetector::block_begins() {
   if (global_) global_->block_begins(worker->block_number());
   after_kernel_before_.fill(dependent_ ? 0 : ~0u);
+  if (worker->rank() != 0) return;
   shadow_.block_begins();
   async_.block_begins();
+}
+
+void RaceDetector::block_pauses() {
+  settle();
+  if (global_) pausing_[worker->rank()] = global_->park();
+}
+
+void RaceDetector::block_goes_on() {
+  if (global_) global_->unpark(pausing_[worker->rank()]);
 }
 
 void RaceDetector::block_parked(const ParkedBlock& block) {
@@ -72,7 +104,7 @@ void RaceDetector::settle() {
   const bool same = std::memcmp(stored_.old.data(), reinterpret_cast<const void*>(now.address), now.size) == 0;
   if (same && !same_.insert(now.pc).second) return;
   const std::string line = line_of(now.pc);
-  if (!same) worker->fail_of(now.thread, line, message_of(mistake, now.access, now.size, now.thread));
+  if (!same) worker->fail_of(now.thread, line, message_of(mistake, now.access, now.size, in_cluster(now.thread)));
   noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line +
         ": several threads store the same value to the same shared memory, which does no harm");
 }
@@ -82,8 +114,8 @@ void RaceDetector::accessed(const MemoryAccess& a) {
   if (global_) worker->fail_if_overdue_at(a.pc);
   if (global_ && (is_atomic(a.access) || a.is_volatile) && a.space != MemoryAccess::elsewhere) {
     const auto* flag = reinterpret_cast<const void*>(a.address);
-    if (reads(a.access)) shadow_.flag_read(flag, a.thread);
-    if (writes(a.access)) shadow_.flag_written(flag, a.thread);
+    if (reads(a.access)) shadow_.flag_read(flag, in_cluster(a.thread));
+    if (writes(a.access)) shadow_.flag_written(flag, in_cluster(a.thread));
   }
   if (a.space == MemoryAccess::global) {
     check_bounds(a);
@@ -117,15 +149,20 @@ void RaceDetector::check_bounds(const MemoryAccess& a) {
 
 void RaceDetector::fence(bool of_block) {
   if (!global_) return;
-  shadow_.fence(worker->current().number);
+  shadow_.fence(this_thread());
   if (!of_block) global_->fence(worker->current().number);
 }
 
 void RaceDetector::check_shared(const MemoryAccess& a) {
+  if (const auto cluster = worker->cluster(); cluster.size() > 1) {
+    const Worker& block = *cluster[a.offset / worker->shared_bytes_of_each()];
+    if (&block != worker) check_reach(block, a.access, a.pc, writes(a.access) ? "write" : "read", {});
+  }
+  const unsigned thread = in_cluster(a.thread);
   if (async_.used())
-    if (const auto mistake = async_.access(a.offset, a.size, a.thread, writes(a.access), shadow_))
+    if (const auto mistake = async_.access(a.offset, a.size, thread, writes(a.access), shadow_))
       report(*mistake, (writes(a.access) ? "write of " : "read of ") + std::to_string(a.size) + " bytes", a.pc);
-  const auto mistake = shadow_.access(a.offset, a.size, a.thread, a.access, a.pc, global_ && a.is_volatile);
+  const auto mistake = shadow_.access(a.offset, a.size, thread, a.access, a.pc, global_ && a.is_volatile);
   if (!mistake) return;
   if (global_ && mistake->kind == Shadow::Mistake::race && a.access == Access::write &&
       mistake->other.access == Access::write && a.size <= stored_.old.size()) {
@@ -135,7 +172,25 @@ void RaceDetector::check_shared(const MemoryAccess& a) {
   }
   if (!global_ || mistake->kind != Shadow::Mistake::uninitialised) return report(*mistake, a.access, a.size, a.pc);
   // If a thread writes it before the next barrier, that is a race, and the shadow will say so.
-  if (!worker->suspected()) worker->suspect(line_of(a.pc), message_of(*mistake, a.access, a.size, a.thread));
+  if (!worker->suspected()) worker->suspect(line_of(a.pc), message_of(*mistake, a.access, a.size, thread));
+}
+
+// Something that the current thread does to the shared memory of another block of its cluster.
+void RaceDetector::check_reach(const Worker& block, Access access, const void* pc, const std::string& what,
+                               const Site& site) {
+  const auto wrong = [&](const std::string& why) {
+    worker->fail(cudaErrorLaunchFailure, &worker->current(), site.line != 0 ? text(site) : line_of(pc),
+                 what + " of the shared memory of block " + text(block.index()) + " of the cluster, " + why);
+  };
+  if (block.has_ended())
+    wrong(
+        "which has returned: a block has to stay until the others have done with its shared memory (barrier.cluster)");
+  if (!shadow_.reaches(block.rank(), this_thread(), pc, access))
+    wrong("of which this thread does not know that it has started: that takes a barrier.cluster");
+}
+
+void RaceDetector::reached(const Worker& block, const char* name, const Site& site) {
+  check_reach(block, Access::write, site.return_address, name + std::string(": use"), site);
 }
 
 void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
@@ -193,37 +248,48 @@ void RaceDetector::copy_starts(const Copy& copy, const PendingCopies& owner) {
   check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
   const std::size_t offset = offset_in_shared(copy.shared);
   if (offset == SharedMemory::no_offset) return;
-  if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, copy.thread, copy.pc, &owner))
+  if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, in_cluster(copy.thread), copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
 void RaceDetector::copy_lands(const Copy& copy, const PendingCopies& owner) {
   const std::size_t offset = offset_in_shared(copy.shared);
   if (offset == SharedMemory::no_offset) return;
-  if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, worker->current().number, copy.pc, &owner))
+  if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, this_thread(), copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }
 
-void RaceDetector::released(Orders orders, const Awaited* what, const ThreadSet& threads) {
+void RaceDetector::released(Orders orders, const Awaited* what, const ThreadSet& threads, const Worker& block) {
   settle();
   if (orders == Orders::block) {
     if (global_) {
       worker->fail_if_suspected();
       worker->at_grid_barrier(what) ? global_->grid_barrier() : global_->barrier();
     }
-    return shadow_.barrier();
+    return shadow_.barrier(block.rank());
   }
-  const Lanes lanes = worker->lanes(threads);
+  const Lanes lanes = block.lanes(threads);
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
-    if (orders == Orders::lanes) shadow_.syncwarp(warp, lanes[warp]);
+    if (orders == Orders::lanes) shadow_.syncwarp(block.rank() * max_warps + warp, lanes[warp]);
     if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
   }
-  if (orders == Orders::arrivals) shadow_.release(what, lanes);
-  if (orders == Orders::phase) shadow_.learn(what, lanes);
+  if (orders == Orders::arrivals) shadow_.release(what, block.rank(), lanes);
+  if (orders == Orders::phase) shadow_.learn(what, block.rank(), lanes);
+  if (orders == Orders::cluster) {
+    shadow_.learn(this, block.rank(), lanes);
+    shadow_.meets(block.rank(), lanes);
+  }
 }
 
-void RaceDetector::arrived(const Awaited& at, bool) { shadow_.arrive(&at, worker->current().number); }
+void RaceDetector::arrived(const Awaited& at, bool) { shadow_.arrive(&at, this_thread()); }
+
+void RaceDetector::cluster_arrival() {
+  settle();
+  shadow_.arrive(this, this_thread());
+}
+
+void RaceDetector::cluster_completes() { shadow_.phase_completes(this); }
 
 // What the kernel before wrote may not be there yet on a GPU, or be overwritten by it.
 void RaceDetector::check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes) {
@@ -239,6 +305,7 @@ void RaceDetector::check_dependency(const void* pc, std::uintptr_t address, std:
 }
 
 void RaceDetector::check_dependency(const BulkCopy& copy, bool writes) {
+  if (copy.repeated || copy.kind == BulkCopy::remote) return;
   copy.for_each_piece([&](char*, const char* global, int bytes) {
     if (global == nullptr) return;
     const auto address = reinterpret_cast<std::uintptr_t>(global);
@@ -254,7 +321,7 @@ std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access acce
                                      unsigned thread) const {
   const auto word = [](Access a) { return is_atomic(a) ? "atomic" : a == Access::read ? "read" : "write"; };
   const std::string what = std::string(word(access)) + " of " + std::to_string(size) + " bytes";
-  const std::string other = "thread " + text(index_of(mistake.other.thread, blockDim)) + " at " +
+  const std::string other = thread_text(mistake.other.thread) + " at " +
                             (mistake.other.pc != nullptr ? line_of(mistake.other.pc) : std::string());
   std::string message;
   switch (mistake.kind) {
@@ -278,16 +345,18 @@ std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access acce
 
 void RaceDetector::report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc) {
   worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc),
-               message_of(mistake, access, size, worker->current().number));
+               message_of(mistake, access, size, this_thread()));
 }
 
 void RaceDetector::report(const AsyncShadow::Mistake& mistake, const std::string& what, const void* pc) {
   using Kind = AsyncShadow::Mistake;
-  const std::string thread = "thread " + text(index_of(mistake.thread, blockDim)), at = " at " + line_of(mistake.pc);
+  const std::string thread = thread_text(mistake.thread), at = " at " + line_of(mistake.pc);
+  const unsigned rank = mistake.thread / max_block_threads;
+  const std::string warp = "warp " + std::to_string(mistake.thread % max_block_threads / 32) +
+                           (rank == worker->rank() ? "" : " of block " + text(worker->cluster()[rank]->index()));
   const std::string load = "shared memory that a bulk copy of " + thread + at + " fills";
-  const std::string phase = mistake.mbarrier == nullptr
-                                ? ""
-                                : "phase " + std::to_string(mistake.phase) + " of " + mistake.mbarrier->name(*worker);
+  const std::string phase =
+      mistake.mbarrier == nullptr ? "" : "phase " + std::to_string(mistake.phase) + " of " + mistake.mbarrier->name();
   std::string message;
   switch (mistake.kind) {
     case Kind::loading:
@@ -301,12 +370,11 @@ void RaceDetector::report(const AsyncShadow::Mistake& mistake, const std::string
           what + " of shared memory that a bulk copy of " + thread + at + " reads, before that thread waited for it";
       break;
     case Kind::multiplying:
-      message = what + " of shared memory that a wgmma of warp " + std::to_string(mistake.thread / 32) + at +
-                " reads, before that warp waited for it";
+      message = what + " of shared memory that a wgmma of " + warp + at + " reads, before that warp waited for it";
       break;
     case Kind::released:
-      message = "race on shared memory: no barrier between this " + what + " and the wgmma of warp " +
-                std::to_string(mistake.thread / 32) + at + ", which has read it";
+      message = "race on shared memory: no barrier between this " + what + " and the wgmma of " + warp + at +
+                ", which has read it";
       break;
     case Kind::unfenced:
       message = what + " of shared memory that " + thread + " has written" + at +
@@ -327,15 +395,28 @@ void RaceDetector::report_first(const std::optional<AsyncShadow::Mistake>& async
 
 void RaceDetector::bulk_load_starts(const BulkCopy& copy, const Mbarrier& mbarrier) {
   check_dependency(copy, false);
-  const std::size_t offset = offset_in_shared(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared, *copy.block);
   const auto size = static_cast<std::size_t>(copy.bytes);
-  const auto asynchronous = async_.load_starts(offset, size, copy.thread, copy.pc, mbarrier, shadow_);
-  report_first(asynchronous, shadow_.access(offset, size, copy.thread, Access::write, copy.pc),
+  const unsigned thread = in_cluster(copy);
+  if (copy.kind == BulkCopy::remote) {
+    const std::size_t source = offset_in_shared(copy.global);
+    if (source != SharedMemory::no_offset)
+      report_first(async_.store_starts(source, size, thread, copy.pc, shadow_),
+                   shadow_.access(source, size, thread, Access::read, copy.pc),
+                   "bulk copy from " + std::to_string(size) + " bytes", Access::read, size, copy.pc);
+  }
+  const auto asynchronous = async_.load_starts(offset, size, thread, copy.pc, mbarrier, shadow_);
+  report_first(asynchronous, shadow_.access(offset, size, thread, Access::write, copy.pc),
                "bulk copy to " + std::to_string(size) + " bytes", Access::write, size, copy.pc);
+  if (copy.block != worker) shadow_.bring_phases(&mbarrier, thread);
 }
 
 void RaceDetector::bulk_load_lands(const BulkCopy& copy, const Mbarrier&) {
-  const std::size_t offset = offset_in_shared(copy.shared);
+  const std::size_t offset = offset_in_shared(copy.shared, *copy.block);
+  if (copy.kind == BulkCopy::remote) {
+    const std::size_t source = offset_in_shared(copy.global, *worker->cluster()[copy.rank]);
+    if (source != SharedMemory::no_offset) async_.store_ends(source, static_cast<std::size_t>(copy.bytes));
+  }
   async_.load_lands(offset, static_cast<std::size_t>(copy.bytes), shadow_);
   shadow_.bulk_write(offset, static_cast<std::size_t>(copy.bytes), copy.pc);
 }
@@ -344,8 +425,8 @@ void RaceDetector::bulk_store_starts(const BulkCopy& copy) {
   check_dependency(copy, true);
   const std::size_t offset = offset_in_shared(copy.shared);
   const auto size = static_cast<std::size_t>(copy.bytes);
-  const auto asynchronous = async_.store_starts(offset, size, copy.thread, copy.pc, shadow_);
-  report_first(asynchronous, shadow_.access(offset, size, copy.thread, Access::read, copy.pc),
+  const auto asynchronous = async_.store_starts(offset, size, in_cluster(copy), copy.pc, shadow_);
+  report_first(asynchronous, shadow_.access(offset, size, in_cluster(copy), Access::read, copy.pc),
                "bulk copy from " + std::to_string(size) + " bytes", Access::read, size, copy.pc);
 }
 
@@ -353,42 +434,42 @@ void RaceDetector::bulk_store_ends(const BulkCopy& copy) {
   const std::size_t offset = offset_in_shared(copy.shared);
   const auto size = static_cast<std::size_t>(copy.bytes);
   async_.store_ends(offset, size);
-  if (const auto mistake = shadow_.access(offset, size, copy.thread, Access::read, copy.pc))
+  if (const auto mistake = shadow_.access(offset, size, in_cluster(copy), Access::read, copy.pc))
     report(*mistake, Access::read, size, copy.pc);
 }
 
 void RaceDetector::mbarrier_made(const Mbarrier& mbarrier, const void* pc) {
-  if (const auto mistake = shadow_.access(offset_in_shared(mbarrier.address), 8, mbarrier.maker, Access::write, pc))
+  const std::size_t offset = offset_in_shared(mbarrier.address);
+  if (const auto mistake = shadow_.access(offset, 8, in_cluster(mbarrier.maker), Access::write, pc))
     report(*mistake, Access::write, 8, pc);
 }
 
 void RaceDetector::mbarrier_used(const Mbarrier& mbarrier, const Wait& call) {
-  const auto mistake = shadow_.check_read(offset_in_shared(mbarrier.address), 8, worker->current().number);
+  const auto mistake = shadow_.check_read(offset_in_shared(mbarrier.address, mbarrier.block), 8, this_thread());
   if (mistake)
     worker->fail(cudaErrorLaunchFailure, &worker->current(), text(call.site),
-                 std::string(call.name) + ": no barrier between this and what thread " +
-                     text(index_of(mistake->other.thread, blockDim)) + " did at " + line_of(mistake->other.pc) +
-                     " to the memory of " + mbarrier.name(*worker));
+                 std::string(call.name) + ": no barrier between this and what " + thread_text(mistake->other.thread) +
+                     " did at " + line_of(mistake->other.pc) + " to the memory of " + mbarrier.name());
 }
 
 // One of several arrivals that a phase needs. Where nothing orders it after the end of the phase before, it could have
 // counted there, in the place of one that had not come yet.
 void RaceDetector::mbarrier_arrival(const Mbarrier& mbarrier, const Wait& call) {
-  if (!shadow_.knows_the_last_phase(worker->current().number, mbarrier.index, mbarrier.phase()))
+  if (!shadow_.knows_the_last_phase(this_thread(), Shadow::number_of(mbarrier), mbarrier.phase()))
     worker->fail(cudaErrorLaunchFailure, &worker->current(), text(call.site),
                  std::string(call.name) + " counts in phase " + std::to_string(mbarrier.phase()) + " of " +
-                     mbarrier.name(*worker) + ", and might have counted in the phase before: nobody has told this " +
+                     mbarrier.name() + ", and might have counted in the phase before: nobody has told this " +
                      "thread that that one was complete");
 }
 
 void RaceDetector::phase_completes(const Mbarrier& mbarrier) {
-  shadow_.phase_completes(&mbarrier, mbarrier.index, mbarrier.phase());
+  shadow_.phase_completes(&mbarrier, Shadow::number_of(mbarrier), mbarrier.phase());
 }
 
-void RaceDetector::proxy_fence() { shadow_.proxy_fence(worker->current().number); }
+void RaceDetector::proxy_fence() { shadow_.proxy_fence(this_thread()); }
 
 void RaceDetector::product_starts(const Product& product) {
-  const unsigned thread = worker->current().number;
+  const unsigned thread = this_thread();
   const auto [a, b] = operands_of(product);
   for (const auto* operand : {&a, &b})
     for (const std::size_t offset : *operand) {
@@ -398,10 +479,11 @@ void RaceDetector::product_starts(const Product& product) {
 }
 
 void RaceDetector::product_ends(const Product& product) {
-  const std::uint32_t event = shadow_.warp_event(product.warp);
+  const unsigned warp = worker->rank() * max_warps + product.warp;
+  const std::uint32_t event = shadow_.warp_event(warp);
   const auto [a, b] = operands_of(product);
   for (const auto* operand : {&a, &b})
-    for (const std::size_t offset : *operand) async_.product_ends(offset, product.warp, event, shadow_);
+    for (const std::size_t offset : *operand) async_.product_ends(offset, warp, event, shadow_);
 }
 
 }  // namespace simt

@@ -30,6 +30,8 @@ class RaceDetector final : public Observer {
   void launch_ends() override;
   void block_begins() override;
   void block_ends() override;
+  void block_goes_on() override;
+  void block_pauses() override;
   void block_parked(const ParkedBlock& block) override;
   void block_unparked(const ParkedBlock& block) override;
 
@@ -38,8 +40,11 @@ class RaceDetector final : public Observer {
   void misaligned(const MemoryAccess& access) override;
   void ldmatrix_row(const MemoryAccess& row) override;
 
-  void released(Orders orders, const Awaited* what, const ThreadSet& threads) override;
+  void released(Orders orders, const Awaited* what, const ThreadSet& threads, const Worker& block) override;
   void arrived(const Awaited& at, bool waits) override;
+  void cluster_arrival() override;
+  void cluster_completes() override;
+  void reached(const Worker& block, const char* name, const Site& site) override;
 
   void copy_starts(const Copy& copy, const PendingCopies& owner) override;
   void copy_lands(const Copy& copy, const PendingCopies& owner) override;
@@ -58,6 +63,7 @@ class RaceDetector final : public Observer {
 
  private:
   void check_shared(const MemoryAccess& access);
+  void check_reach(const Worker& block, Access access, const void* pc, const std::string& what, const Site& site);
   void check_bounds(const MemoryAccess& access);
   void check_own_variable(const MemoryAccess& access);
   void check_host_memory(const MemoryAccess& access);
@@ -98,6 +104,7 @@ class RaceDetector final : public Observer {
     GlobalShadow::Parked global;
   };
   std::unordered_map<const ParkedBlock*, Parked> parked_;
+  std::vector<GlobalShadow::Parked> pausing_;  // blocks of a cluster, by rank
 };
 
 // The one that watches every launch, where kernels are traced (tsan.cc).

@@ -3,10 +3,23 @@
 #include <algorithm>
 #include <bit>
 
+#include "simt/engine/engine.h"
+#include "simt/hopper/mbarrier.h"
+
 namespace simt {
 
-void Shadow::launch_begins(std::size_t bytes) {
-  const std::size_t lines = (bytes + line_bytes - 1) / line_bytes;
+void Shadow::launch_begins(std::size_t bytes, unsigned blocks, unsigned warps) {
+  const std::size_t lines = (bytes + line_bytes - 1) / line_bytes * blocks;
+  warps_ = warps;
+  if (blocks_ != blocks) {
+    blocks_ = blocks;
+    fenced_.assign(blocks * threads, false);
+    met_.assign(blocks * threads, false);
+    clock_.assign(blocks * threads, 0);
+    seen_.assign(blocks * threads, {});
+    seen_by_warp_.assign(blocks * 32, Clocks(blocks * (threads + mbarriers)));
+    completed_in_.assign(blocks * mbarriers, 0);
+  }
   cells_.assign(lines * line_bytes, {});
   cell_bytes_.assign(lines, line_bytes);
   interval_ = 0;
@@ -14,17 +27,75 @@ void Shadow::launch_begins(std::size_t bytes) {
 
 void Shadow::block_begins() {
   first_interval_ = ++interval_;
-  clock_.fill(0);
-  fenced_.fill(false);
+  std::fill(clock_.begin(), clock_.end(), 0);
+  std::fill(fenced_.begin(), fenced_.end(), false);
+  std::fill(met_.begin(), met_.end(), false);
   for (auto& seen : seen_) seen.fill(0);
-  if (brought_.empty()) return;
-  for (Clocks& clocks : seen_by_warp_) clocks.fill(0);
+  reached_.clear();
+  if (brought_.empty() && blocks_ == 1) return;
+  for (Clocks& clocks : seen_by_warp_) std::fill(clocks.begin(), clocks.end(), 0);
   brought_.clear();
   complete_.clear();
   fences_.clear();
 }
 
-void Shadow::barrier() { ++interval_; }
+// What the threads of a block know of each other by a barrier, other blocks have to learn by what they tell those.
+void Shadow::barrier(unsigned block) {
+  if (blocks_ == 1) {
+    ++interval_;
+    return;
+  }
+  Clocks joined(seen_by_warp_[0].size());
+  const unsigned first = block * 32, last = first + warps_;
+  for (unsigned warp = first; warp < last; ++warp)
+    for (std::size_t i = 0; i < joined.size(); ++i) joined[i] = std::max(joined[i], seen_by_warp_[warp][i]);
+  for (unsigned thread = first * 32; thread < last * 32; ++thread) joined[thread] = ++clock_[thread];
+  for (unsigned warp = first; warp < last; ++warp) {
+    seen_by_warp_[warp] = joined;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      std::copy_n(joined.begin() + warp * 32, 32, seen_[warp * 32 + lane].begin());
+  }
+}
+
+Shadow::Clocks& Shadow::brought_to(const void* what) {
+  Clocks& brought = brought_[what];
+  if (brought.empty()) brought.resize(seen_by_warp_[0].size());
+  return brought;
+}
+
+unsigned Shadow::number_of(const Mbarrier& mbarrier) {
+  return mbarrier.index < mbarriers ? mbarrier.block.rank() * mbarriers + mbarrier.index : not_kept;
+}
+
+void Shadow::bring_phases(const void* what, unsigned thread) {
+  Clocks& brought = brought_to(what);
+  const Clocks& known = seen_by_warp_[thread / 32];
+  for (std::size_t i = blocks_ * threads; i < known.size(); ++i) brought[i] = std::max(brought[i], known[i]);
+}
+
+void Shadow::meets(unsigned block, const Lanes& waiting) {
+  for (unsigned warp = 0; warp < waiting.size(); ++warp)
+    for (unsigned rest = waiting[warp]; rest != 0; rest &= rest - 1)
+      met_[block * threads + warp * 32 + static_cast<unsigned>(std::countr_zero(rest))] = true;
+}
+
+bool Shadow::reaches(unsigned block, unsigned thread, const void* pc, Access access) {
+  const auto known = seen_by_warp_[thread / 32].begin() + block * threads;
+  reached_[block][thread] = {pc, interval_, clock_[thread], static_cast<std::uint16_t>(thread), access, false};
+  return met_[thread] || std::any_of(known, known + warps_ * 32, [](std::uint32_t clock) { return clock != 0; });
+}
+
+std::optional<Shadow::Event> Shadow::may_still_be_reached(unsigned block) const {
+  const auto found = reached_.find(block);
+  if (found == reached_.end()) return {};
+  for (const auto& [thread, event] : found->second) {
+    bool known = false;
+    for (unsigned warp = block * 32; warp < block * 32 + warps_ && !known; ++warp)
+      known = seen_by_warp_[warp][thread] > event.clock;
+    if (!known) return event;
+  }
+  return {};
+}
 
 void Shadow::syncwarp(unsigned warp, unsigned lanes) {
   std::array<std::uint32_t, 32> joined = {};
@@ -40,7 +111,7 @@ void Shadow::syncwarp(unsigned warp, unsigned lanes) {
 }
 
 void Shadow::arrive(const void* what, unsigned thread) {
-  Clocks& brought = brought_[what];
+  Clocks& brought = brought_to(what);
   const Clocks& known = seen_by_warp_[thread / 32];
   for (unsigned other = 0; other < brought.size(); ++other) brought[other] = std::max(brought[other], known[other]);
   for (unsigned lane = 0; lane < 32; ++lane) {  // what lanes of its warp told it by a __syncwarp
@@ -57,23 +128,24 @@ void Shadow::flag_written(const void* what, unsigned thread) {
 void Shadow::flag_read(const void* what, unsigned thread) {
   const auto found = brought_.find(what);
   if (found == brought_.end()) return;
-  std::array<unsigned, 32> waiting = {};
-  waiting[thread / 32] = 1u << (thread % 32);
-  learn(found->second, waiting);
+  Lanes waiting = {};
+  waiting[thread % threads / 32] = 1u << (thread % 32);
+  learn(found->second, thread / threads, waiting);
 }
 
-void Shadow::release(const void* what, const std::array<unsigned, 32>& waiting) {
-  Clocks& brought = brought_[what];
-  learn(brought, waiting);
-  brought.fill(0);
+void Shadow::release(const void* what, unsigned block, const Lanes& waiting) {
+  Clocks& brought = brought_to(what);
+  learn(brought, block, waiting);
+  std::fill(brought.begin(), brought.end(), 0);
 }
 
-void Shadow::learn(const Clocks& clocks, const std::array<unsigned, 32>& waiting) {
-  for (unsigned warp = 0; warp < waiting.size(); ++warp) {
-    if (waiting[warp] == 0) continue;
+void Shadow::learn(const Clocks& clocks, unsigned block, const Lanes& waiting) {
+  if (clocks.empty()) return;  // nobody has come yet
+  for (unsigned warp = block * 32; warp < block * 32 + waiting.size(); ++warp) {
+    if (waiting[warp % 32] == 0) continue;
     Clocks& known = seen_by_warp_[warp];
     for (unsigned other = 0; other < clocks.size(); ++other) known[other] = std::max(known[other], clocks[other]);
-    for (unsigned rest = waiting[warp]; rest != 0; rest &= rest - 1) {
+    for (unsigned rest = waiting[warp % 32]; rest != 0; rest &= rest - 1) {
       auto& seen = seen_[warp * 32 + std::countr_zero(rest)];
       for (unsigned lane = 0; lane < 32; ++lane) seen[lane] = std::max(seen[lane], clocks[warp * 32 + lane]);
     }
@@ -81,20 +153,21 @@ void Shadow::learn(const Clocks& clocks, const std::array<unsigned, 32>& waiting
 }
 
 void Shadow::phase_completes(const void* what, unsigned number, std::uint32_t phases) {
-  Clocks &brought = brought_[what], &complete = complete_[what];
+  Clocks &brought = brought_to(what), &complete = complete_[what];
+  complete.resize(brought.size());
   for (unsigned other = 0; other < brought.size(); ++other) complete[other] = std::max(complete[other], brought[other]);
-  if (number < mbarriers) complete[threads + number] = phases, completed_in_[number] = interval_;
-  brought.fill(0);
+  if (number != not_kept) phases_in(complete, number) = phases, completed_in_[number] = interval_;
+  std::fill(brought.begin(), brought.end(), 0);
 }
 
-void Shadow::learn(const void* what, const std::array<unsigned, 32>& waiting) { learn(complete_[what], waiting); }
+void Shadow::learn(const void* what, unsigned block, const Lanes& waiting) { learn(complete_[what], block, waiting); }
 
 bool Shadow::knows_phase(unsigned thread, unsigned number, std::uint32_t phase) const {
-  return number >= mbarriers || seen_by_warp_[thread / 32][threads + number] > phase;
+  return number == not_kept || seen_by_warp_[thread / 32][blocks_ * threads + number] > phase;
 }
 
 bool Shadow::knows_the_last_phase(unsigned thread, unsigned number, std::uint32_t phases) const {
-  return phases == 0 || number >= mbarriers || completed_in_[number] != interval_ ||
+  return phases == 0 || number == not_kept || completed_in_[number] != interval_ ||
          knows_phase(thread, number, phases - 1);
 }
 

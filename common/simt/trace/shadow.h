@@ -8,6 +8,9 @@
 //   uninitialised  the byte is read and nobody has written it
 //
 // Shuffles and other collectives order nothing, as in CUDA.
+//
+// The blocks of a cluster have one Shadow: their shared memory lies one after the other, and thread t of the block of
+// rank r is number 1024 r + t. (A block alone has rank 0.)
 #pragma once
 
 #include <array>
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "simt/engine/observer.h"
+#include "simt/engine/wait.h"
 
 namespace simt {
 
@@ -26,7 +30,7 @@ class Shadow {
     const void* pc = nullptr;
     std::uint32_t interval = 0;  // between which barriers; 0: never
     std::uint32_t clock = 0;     // how many times the thread had passed a __syncwarp or a named barrier
-    std::uint16_t thread = 0;    // number in the block
+    std::uint16_t thread = 0;    // number in the cluster
     Access access = Access::read;
     bool is_flag = false;  // a volatile access by or for a thread that uses fences
   };
@@ -37,24 +41,36 @@ class Shadow {
     std::size_t byte;
   };
 
-  void launch_begins(std::size_t bytes);
-  void block_begins();
-  void barrier();
+  // So many bytes and warps has each block of a cluster.
+  void launch_begins(std::size_t bytes, unsigned blocks, unsigned warps);
+  void block_begins();  // or a cluster
+  void barrier(unsigned block);
   void syncwarp(unsigned warp, unsigned lanes);
 
   // Something at which threads arrive (a named barrier), by its address: when all have come, those that wait are
   // released, [warp]: lanes.
   void arrive(const void* what, unsigned thread);
-  void release(const void* what, const std::array<unsigned, 32>& waiting);
+  void release(const void* what, unsigned block, const Lanes& waiting);
 
-  // The same of something that goes through phases (an mbarrier, by its address and its number): those that wait for a
+  // The same of something that goes through phases (the cluster's barrier; an mbarrier, by its address and its number
+  // in the cluster): those that wait for a
   // phase, now or when it is complete, learn what those knew that arrived, and what bulk copies brought to it.
-  void phase_completes(const void* what, unsigned number, std::uint32_t phases);
-  void learn(const void* what, const std::array<unsigned, 32>& waiting);
+  void phase_completes(const void* what, unsigned number = not_kept, std::uint32_t phases = 0);
+  void learn(const void* what, unsigned block, const Lanes& waiting);
+  static constexpr unsigned not_kept = ~0u;
+  static unsigned number_of(const Mbarrier& mbarrier);
+  // A copy for that mbarrier, started by the thread, can only come after the phases of which the thread knows.
+  void bring_phases(const void* what, unsigned thread);
   bool knows_phase(unsigned thread, unsigned number, std::uint32_t phase) const;
   // Whether the thread knows of every phase that is complete: else what it does now might as well have come before the
   // end of the last one.
   bool knows_the_last_phase(unsigned thread, unsigned number, std::uint32_t phases) const;
+
+  // The thread has done something to the shared memory of another block. Whether it knew that this block had started;
+  // and what of that kind the block cannot know to be over when it ends.
+  void meets(unsigned block, const Lanes& waiting);  // these threads have waited for all blocks
+  bool reaches(unsigned block, unsigned thread, const void* pc, Access access);
+  std::optional<Event> may_still_be_reached(unsigned block) const;
 
   // The access is noted; the first mistake, if there is one, is returned.
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc,
@@ -118,20 +134,24 @@ class Shadow {
   std::vector<std::uint8_t> cell_bytes_;  // [line]
   std::uint32_t interval_ = 0;
   std::uint32_t first_interval_ = 1;  // of this block
-  std::array<bool, 1024> fenced_ = {};
-  std::array<std::uint32_t, 1024> clock_ = {};
-  std::array<std::array<std::uint32_t, 32>, 1024> seen_ = {};  // [thread][lane]: that lane's clock, as far as ordered
+  unsigned blocks_ = 0, warps_ = 0;   // of a cluster, of a block
+  std::vector<std::uint8_t> fenced_, met_;
+  std::vector<std::uint32_t> clock_;
+  std::vector<std::array<std::uint32_t, 32>> seen_;  // [thread][lane]: that lane's clock, as far as ordered
 
   // The same across warps, where named barriers are the only order between two barriers of the whole block.
-  static constexpr unsigned threads = 1024, mbarriers = 64;
-  using Clocks = std::array<std::uint32_t, threads + mbarriers>;  // [thread], and how many phases of each mbarrier
-  void learn(const Clocks& clocks, const std::array<unsigned, 32>& waiting);
+  static constexpr unsigned threads = max_block_threads, mbarriers = 64;
+  using Clocks = std::vector<std::uint32_t>;  // [thread], and how many phases of each mbarrier
+  void learn(const Clocks& clocks, unsigned block, const Lanes& waiting);
+  Clocks& brought_to(const void* what);
+  std::uint32_t& phases_in(Clocks& clocks, unsigned number) const { return clocks[blocks_ * threads + number]; }
 
-  std::array<Clocks, 32> seen_by_warp_ = {};
+  std::vector<Clocks> seen_by_warp_;
   std::unordered_map<const void*, Clocks>
       brought_;  // of each that this block has used: what those that have arrived know
-  std::unordered_map<const void*, Clocks> complete_;        // and what was known when the phases before were complete
-  std::array<std::uint32_t, mbarriers> completed_in_ = {};  // the interval in which the last of them was
+  std::unordered_map<const void*, Clocks> complete_;  // and what was known when the phases before were complete
+  std::vector<std::uint32_t> completed_in_;           // the interval in which the last of them was
+  std::unordered_map<unsigned, std::unordered_map<unsigned, Event>> reached_;  // [block][thread]: the latest
 
   struct Fence {
     std::uint32_t interval = 0, clock = 0;

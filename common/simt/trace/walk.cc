@@ -185,7 +185,10 @@ void write_json(std::ostream& out, const std::vector<Tensor>& tensors, const std
   write_list(out, launches, [&](const LaunchWalk& launch) {
     out << "{\"kernel\":" << std::quoted(launch.kernel) << ",\"grid\":[" << launch.grid.x << "," << launch.grid.y << ","
         << launch.grid.z << "],\"block\":[" << launch.block.x << "," << launch.block.y << "," << launch.block.z
-        << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes << ",\"names\":";
+        << "],\"dynamic_shared_bytes\":" << launch.dynamic_shared_bytes;
+    if (launch.cluster.x * launch.cluster.y * launch.cluster.z > 1)
+      out << ",\"cluster\":[" << launch.cluster.x << "," << launch.cluster.y << "," << launch.cluster.z << "]";
+    out << ",\"names\":";
     write_list(out, launch.names, [&](const auto& name) {
       out << "[" << std::quoted(name.first) << "," << std::quoted(name.second) << "]";
     });

@@ -141,7 +141,7 @@ struct BlockWalk {
 
 struct LaunchWalk {
   std::string kernel;
-  dim3 grid, block;
+  dim3 grid, block, cluster;
   std::uint64_t dynamic_shared_bytes = 0;
   std::vector<std::pair<std::string, std::string>> names;   // that the kernel gives to its steps, and the lines that do
   std::vector<std::string> mbarriers;                       // by index: the line that makes it

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <cuda/std/array>
 
 #include "tests/simt/support.h"

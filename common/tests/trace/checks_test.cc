@@ -274,19 +274,19 @@ TEST(Checks, read_before_the_wait) {
 TEST(Checks, a_copy_belongs_to_what_completes_it) {
   const int first = 0, second = 0;  // two owners
   simt::Shadow shadow;
-  shadow.launch_begins(64);
+  shadow.launch_begins(64, 1, 2);
   shadow.block_begins();
   EXPECT_FALSE(shadow.copy_starts(0, 16, 0, nullptr, &first));
   EXPECT_FALSE(shadow.copy_starts(16, 16, 0, nullptr, &second));
-  shadow.barrier();
+  shadow.barrier(0);
   EXPECT_FALSE(shadow.copy_lands(0, 16, 33, nullptr, &first));  // another thread has waited for it
   EXPECT_FALSE(shadow.access(0, 16, 33, simt::Access::read, nullptr));
-  shadow.barrier();
+  shadow.barrier(0);
   const auto mistake = shadow.access(16, 4, 33, simt::Access::read, nullptr);
   ASSERT_TRUE(mistake);
   EXPECT_EQ(mistake->kind, simt::Shadow::Mistake::pending_copy);
   EXPECT_EQ(mistake->other.thread, 0);
-  shadow.barrier();
+  shadow.barrier(0);
   EXPECT_TRUE(shadow.copy_lands(16, 16, 0, nullptr, &first));  // not the one that it belongs to
   EXPECT_FALSE(shadow.copy_lands(16, 16, 0, nullptr, &second));
 }

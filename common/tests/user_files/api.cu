@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
 
   cudaDeviceProp properties;
   cudaGetDeviceProperties(&properties, 0);
-  CHECK(properties.textureAlignment == 512 && properties.clusterLaunch == 0);
+  CHECK(properties.textureAlignment == 512 && properties.clusterLaunch == 1);
   cudaPitchedPtr box;
   cudaMalloc3D(&box, make_cudaExtent(8, 4, 2));
   cudaMemset3D(box, 7, make_cudaExtent(8, 4, 2));
