@@ -18,7 +18,7 @@
 template <class... Params, class... Args>
 void launch_clusters(void (*kernel)(Params...), dim3 cluster, LaunchConfig config, Args&&... args) {
   config.cluster = cluster;
-  launch_grid(kernel, config, Blocks::clusters, std::forward<Args>(args)...);
+  launch_grid(kernel, config, Blocks::apart, std::forward<Args>(args)...);
 }
 
 __device__ __forceinline__ uint32_t cluster_rank() {

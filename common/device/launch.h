@@ -38,9 +38,8 @@ struct LaunchConfig {
 };
 
 // How the thread blocks of a launch run: each when there is room for it; so, but perhaps before the kernel before it
-// has ended (device/dependent_launch.h); all at the same time (device/cooperative_launch.h); or those of a cluster
-// (device/cluster.h).
-enum class Blocks { apart, dependent, together, clusters };
+// has ended (device/dependent_launch.h); or all at the same time (device/cooperative_launch.h).
+enum class Blocks { apart, dependent, together };
 
 // What launch(), below, and the functions of these headers do.
 template <class... Params, class... Args>
@@ -50,9 +49,8 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, Blocks b
   const void* const code = reinterpret_cast<const void*>(kernel);
   check(blocks == Blocks::together
             ? simt::launch_cooperative(code, config.grid, config.block, config.shared_bytes, body)
-        : blocks == Blocks::clusters
-            ? simt::launch_clusters(code, config.grid, config.block, config.cluster, config.shared_bytes, body)
-            : simt::launch(code, config.grid, config.block, config.shared_bytes, body, blocks == Blocks::dependent),
+            : simt::launch(code, config.grid, config.block, config.shared_bytes, body, blocks == Blocks::dependent,
+                           config.cluster),
         config.file, config.line);
 #elif defined(__CUDACC__)
   const auto check_launch = [&](cudaError_t code) {
@@ -65,22 +63,21 @@ void launch_grid(void (*kernel)(Params...), const LaunchConfig& config, Blocks b
     check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(config.shared_bytes)));
   cudaFuncAttributes code = {};
   if (blocks == Blocks::dependent) check_launch(cudaFuncGetAttributes(&code, kernel));
-  // Not dependent on older GPUs: for these it is compiled without its wait
-  if (blocks == Blocks::together || blocks == Blocks::clusters || code.ptxVersion >= 90) {
-    cudaLaunchAttribute how = {};
-    if (blocks == Blocks::together) {
-      how.id = cudaLaunchAttributeCooperative;
-      how.val.cooperative = 1;
-    } else if (blocks == Blocks::clusters) {
-      how.id = cudaLaunchAttributeClusterDimension;
-      how.val.clusterDim.x = config.cluster.x;
-      how.val.clusterDim.y = config.cluster.y;
-      how.val.clusterDim.z = config.cluster.z;
-    } else {
-      how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-      how.val.programmaticStreamSerializationAllowed = 1;
-    }
-    const cudaLaunchConfig_t grid = {config.grid, config.block, config.shared_bytes, config.stream, &how, 1};
+  cudaLaunchAttribute how[2] = {};
+  unsigned attributes = 0;
+  if (blocks == Blocks::together) {
+    how[attributes].id = cudaLaunchAttributeCooperative;
+    how[attributes++].val.cooperative = 1;
+  } else if (blocks == Blocks::dependent && code.ptxVersion >= 90) {  // for older GPUs it is compiled without its wait
+    how[attributes].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    how[attributes++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (config.cluster.x * config.cluster.y * config.cluster.z > 1) {
+    how[attributes].id = cudaLaunchAttributeClusterDimension;
+    how[attributes++].val.clusterDim = {config.cluster.x, config.cluster.y, config.cluster.z};
+  }
+  if (attributes > 0) {
+    const cudaLaunchConfig_t grid = {config.grid, config.block, config.shared_bytes, config.stream, how, attributes};
     cudaLaunchKernelEx(&grid, kernel, std::forward<Args>(args)...);
   } else {
     // clang-format takes a header for C++, which has no >>>.

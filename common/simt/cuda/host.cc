@@ -108,7 +108,7 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
     host_checks::launching(c.stream, kernel);
     const host_checks::Lifted lifted;
     return cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
-                       : launch_clusters(kernel, c.grid, c.block, c.cluster, c.shared_bytes, body);
+                       : launch(kernel, c.grid, c.block, c.shared_bytes, body, false, c.cluster);
   }();
   host_checks::launched();
   if (error == cudaSuccess) return error;

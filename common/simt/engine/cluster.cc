@@ -154,8 +154,10 @@ void Worker::release_cluster_if_all_came() {
 void Worker::asks_for_cluster(dim3 cluster) {
   const dim3 has = launch_->cluster;
   if (has.x == cluster.x && has.y == cluster.y && has.z == cluster.z) return;
-  const std::lock_guard lock(launch_->mutex);
-  launch_->asked_cluster = cluster;
+  {
+    const std::lock_guard lock(launch_->mutex);
+    launch_->asked_cluster = cluster;
+  }
   launch_->failed = true;
   siglongjmp(first_->landing_, asked);
 }

@@ -326,13 +326,8 @@ cudaError_t launch_blocks(const void* kernel, dim3 grid, dim3 block, std::size_t
 }  // namespace
 
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
-                   bool dependent) {
-  return launch_blocks(kernel, grid, block, shared_bytes, body, dependent ? Blocks::dependent : Blocks::apart);
-}
-
-cudaError_t launch_clusters(const void* kernel, dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
-                            const Body& body) {
-  return launch_blocks(kernel, grid, block, shared_bytes, body, Blocks::apart, cluster);
+                   bool dependent, dim3 cluster) {
+  return launch_blocks(kernel, grid, block, shared_bytes, body, dependent ? Blocks::dependent : Blocks::apart, cluster);
 }
 
 void allow_non_portable_clusters(const void* kernel, bool allowed) {

@@ -27,20 +27,16 @@ class Body {
 // `kernel` is the kernel's address: the name in messages, and where its static shared memory is looked up.
 // After a failure cudaGetErrorString(the returned code) is the full diagnosis. `dependent`: on a GPU it might start
 // before the kernel before it has ended (programmatic dependent launch), so all its threads must call
-// grid_dependency_wait().
+// grid_dependency_wait(). `cluster`: so many blocks run together and reach each other's shared memory;
+// cudaErrorInvalidClusterSize if the grid is not made of such clusters.
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body,
-                   bool dependent = false);
+                   bool dependent = false, dim3 cluster = {});
 
 // The same for a kernel whose blocks wait for one another (grid_group::sync): all of them are under way at once, on one
 // OS thread, and take turns. Refused if they would not fit on an H100's 132 multiprocessors together.
 cudaError_t launch_cooperative(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, const Body& body);
 
-// The same for clusters of so many blocks, which run together and reach each other's shared memory: at most 8 of them,
-// or 16 if the kernel is allowed to (allow_non_portable_clusters). cudaErrorInvalidClusterSize if the grid is not made
-// of such clusters.
-cudaError_t launch_clusters(const void* kernel, dim3 grid, dim3 block, dim3 cluster, std::size_t shared_bytes,
-                            const Body& body);
-void allow_non_portable_clusters(const void* kernel, bool allowed);
+void allow_non_portable_clusters(const void* kernel, bool allowed);  // of more than 8 blocks, up to 16
 
 std::uint64_t launch_count();              // so far, of this process
 std::uint64_t sampled_launches();          // those of them of which only a sample of their blocks ran

@@ -204,14 +204,17 @@ void fence_mbarrier_init() {
     mbarrier.fenced = mbarrier.fenced || mbarrier.maker == self.current().number;
 }
 
-void mbarrier_arrive(std::uint64_t* address, int arrivals, int expected_bytes, const char* file, int line) {
-  if (left_out({file, line})) return;
+unsigned mbarrier_arrive(std::uint64_t* address, int arrivals, int expected_bytes, const char* file, int line) {
+  if (left_out({file, line})) return 0;
   const Wait call = {arrivals == 0         ? "mbarrier.expect_tx"
                      : expected_bytes != 0 ? "mbarrier.arrive.expect_tx"
                                            : "mbarrier.arrive",
                      {file, line, __builtin_return_address(0)}};
   Worker& self = this_worker(call.name);
-  mbarrier_at(address, call, self).arrive(arrivals, expected_bytes, call, self);
+  Mbarrier& mbarrier = mbarrier_at(address, call, self);
+  const unsigned phase = mbarrier.phase();
+  mbarrier.arrive(arrivals, expected_bytes, call, self);
+  return phase;
 }
 
 void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, int line) {
@@ -234,9 +237,10 @@ void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, co
   start_load(tensor_copy(BulkCopy::load, shared, map, at, rank, __builtin_return_address(0), self), mbarrier, self);
 }
 
-void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier) {
+void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, const void* pc) {
   Worker& self = this_worker("cp.async.bulk");
-  start_load(bulk_copy(BulkCopy::load, shared, global, bytes, __builtin_return_address(0), self), mbarrier, self);
+  start_load(bulk_copy(BulkCopy::load, shared, global, bytes, pc != nullptr ? pc : __builtin_return_address(0), self),
+             mbarrier, self);
 }
 
 void tensor_load_multicast(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank,
@@ -246,15 +250,18 @@ void tensor_load_multicast(void* shared, const TensorMap& map, std::uint64_t* mb
                   blocks, self);
 }
 
-void bulk_load_multicast(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, std::uint16_t blocks) {
+void bulk_load_multicast(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, std::uint16_t blocks,
+                         const void* pc) {
   Worker& self = this_worker("cp.async.bulk");
-  start_multicast(bulk_copy(BulkCopy::load, shared, global, bytes, __builtin_return_address(0), self), mbarrier, blocks,
-                  self);
+  start_multicast(
+      bulk_copy(BulkCopy::load, shared, global, bytes, pc != nullptr ? pc : __builtin_return_address(0), self),
+      mbarrier, blocks, self);
 }
 
-void bulk_to_block(void* to, const void* from, int bytes, std::uint64_t* mbarrier) {
+void bulk_to_block(void* to, const void* from, int bytes, std::uint64_t* mbarrier, const void* pc) {
   Worker& self = this_worker("cp.async.bulk");
-  start_load(bulk_copy(BulkCopy::remote, to, from, bytes, __builtin_return_address(0), self), mbarrier, self);
+  start_load(bulk_copy(BulkCopy::remote, to, from, bytes, pc != nullptr ? pc : __builtin_return_address(0), self),
+             mbarrier, self);
 }
 
 void tensor_store(const TensorMap& map, const void* shared, const Coordinates& at, int rank) {
@@ -262,14 +269,16 @@ void tensor_store(const TensorMap& map, const void* shared, const Coordinates& a
   start_store(tensor_copy(BulkCopy::store, shared, map, at, rank, __builtin_return_address(0), self), self);
 }
 
-void bulk_store(void* global, const void* shared, int bytes) {
+void bulk_store(void* global, const void* shared, int bytes, const void* pc) {
   Worker& self = this_worker("cp.async.bulk");
-  start_store(bulk_copy(BulkCopy::store, shared, global, bytes, __builtin_return_address(0), self), self);
+  start_store(bulk_copy(BulkCopy::store, shared, global, bytes, pc != nullptr ? pc : __builtin_return_address(0), self),
+              self);
 }
 
-void bulk_add(float* global, const float* shared, int bytes) {
+void bulk_add(float* global, const float* shared, int bytes, const void* pc) {
   Worker& self = this_worker("cp.reduce.async.bulk");
-  start_store(bulk_copy(BulkCopy::add, shared, global, bytes, __builtin_return_address(0), self), self);
+  start_store(bulk_copy(BulkCopy::add, shared, global, bytes, pc != nullptr ? pc : __builtin_return_address(0), self),
+              self);
 }
 
 void bulk_commit() {

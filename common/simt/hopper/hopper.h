@@ -23,26 +23,28 @@ std::uint32_t shared_address(const void* pointer);
 // Mbarriers, by the address of their 8 bytes.
 void mbarrier_init(std::uint64_t* mbarrier, int arrivals, const char* file, int line);
 void fence_mbarrier_init();
-void mbarrier_arrive(std::uint64_t* mbarrier, int arrivals, int expected_bytes, const char* file, int line);
+// Returns the number of the phase in which it counts.
+unsigned mbarrier_arrive(std::uint64_t* mbarrier, int arrivals, int expected_bytes, const char* file, int line);
 void mbarrier_wait(std::uint64_t* mbarrier, unsigned parity, const char* file, int line);
 
-// Loads, completed by an mbarrier.
+// Loads, completed by an mbarrier. `pc` of copies: the kernel's line, if it is not the caller's.
 using Coordinates = std::array<int, 4>;
 void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank);
-void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier);
+void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, const void* pc = nullptr);
 
 // The same for several blocks of a cluster, a bit of `blocks` for each by its rank: to the same place in the shared
 // memory of all, and completed by the mbarrier that each has at the same place.
 void tensor_load_multicast(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank,
                            std::uint16_t blocks);
-void bulk_load_multicast(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, std::uint16_t blocks);
+void bulk_load_multicast(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, std::uint16_t blocks,
+                         const void* pc = nullptr);
 // From this block's shared memory to that of another block of its cluster, where the mbarrier is too.
-void bulk_to_block(void* to, const void* from, int bytes, std::uint64_t* mbarrier);
+void bulk_to_block(void* to, const void* from, int bytes, std::uint64_t* mbarrier, const void* pc = nullptr);
 
 // Stores and sums, completed by the thread's groups.
 void tensor_store(const TensorMap& map, const void* shared, const Coordinates& at, int rank);
-void bulk_store(void* global, const void* shared, int bytes);
-void bulk_add(float* global, const float* shared, int bytes);
+void bulk_store(void* global, const void* shared, int bytes, const void* pc = nullptr);
+void bulk_add(float* global, const float* shared, int bytes, const void* pc = nullptr);
 void bulk_commit();
 void bulk_wait(int pending_groups, bool only_read, const char* file, int line);
 

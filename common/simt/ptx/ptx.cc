@@ -49,6 +49,8 @@ Bits special_register(PtxRun& run, const std::string& name) {
   if (name == "clock" || name == "clock64" || name == "globaltimer") return static_cast<Bits>(clock64());
   if (name == "smid" || name == "gridid" || name == "globaltimer_hi" || name == "clock_hi") return 0;
   if (name == "nsmid") return 1;
+  bool of_cluster = false;
+  if (value = cluster_register(run, name, of_cluster); of_cluster) return value;
   if (name == "dynamic_smem_size") return run.worker.launch().shared_bytes;
   run.fail(cudaErrorNotSupported, "the engine does not know this register of PTX: \"%" + name + "\"");
 }
@@ -58,22 +60,25 @@ Bits special_register(PtxRun& run, const std::string& name) {
 // The state space of an instruction; nothing it does not know may be among its other pieces.
 bool choose_memory(PtxInstruction& i, std::size_t known) {
   for (const std::string& piece : i.pieces)
-    if (piece == "local" || piece == "param" || piece == "shared::cluster") return false;
+    if (piece == "local" || piece == "param") return false;
   std::size_t next = known;
   std::vector<std::string> rest(i.pieces.begin() + static_cast<std::ptrdiff_t>(next), i.pieces.end());
   for (const std::string& piece : rest) {
     const bool hint = piece.starts_with("L1::") || piece.starts_with("L2::");
-    static constexpr std::string_view allowed[] = {
-        "global", "shared", "shared::cta", "const", "volatile", "relaxed", "acquire", "release", "acq_rel",
-        "weak",   "cta",    "cluster",     "gpu",   "sys",      "nc",      "ca",      "cg",      "cs",
-        "lu",     "cv",     "wb",          "wt",    "v2",       "v4",      "noftz"};
+    static constexpr std::string_view allowed[] = {"global",  "shared",   "shared::cta", "shared::cluster",
+                                                   "const",   "volatile", "relaxed",     "acquire",
+                                                   "release", "acq_rel",  "weak",        "cta",
+                                                   "cluster", "gpu",      "sys",         "nc",
+                                                   "ca",      "cg",       "cs",          "lu",
+                                                   "cv",      "wb",       "wt",          "v2",
+                                                   "v4",      "noftz"};
     if (!hint && ptx_type(piece) == PtxType::none &&
         std::find(std::begin(allowed), std::end(allowed), piece) == std::end(allowed))
       return false;
   }
   i.type = i.last_type();
   i.count = i.has("v2") ? 2 : i.has("v4") ? 4 : 1;
-  i.mode = i.has("shared") || i.has("shared::cta");
+  i.mode = i.has("shared") || i.has("shared::cta") || i.has("shared::cluster");
   return i.type != PtxType::none && i.type != PtxType::pred;
 }
 
@@ -216,8 +221,9 @@ PtxExecute choose_update(PtxInstruction& i) {
 }
 
 PtxExecute choose_cvta(PtxInstruction& i) {
-  if (i.arguments.size() != 2 || !i.only(1, {"to", "shared", "shared::cta", "global", "const"})) return nullptr;
-  i.mode = i.has("shared") || i.has("shared::cta");
+  if (i.arguments.size() != 2 || !i.only(1, {"to", "shared", "shared::cta", "shared::cluster", "global", "const"}))
+    return nullptr;
+  i.mode = i.has("shared") || i.has("shared::cta") || i.has("shared::cluster");
   i.type = i.last_type();
   if (i.has("to"))
     return [](PtxRun& run, const PtxInstruction& i) {
@@ -474,16 +480,24 @@ constexpr Known table[] = {
     {"atom", choose_update},
     {"cvta", choose_cvta},
     {"cp.async", choose_cp_async},
+    {"cp.async.bulk", choose_bulk_copy},
+    {"cp.reduce.async.bulk", choose_bulk_copy},
+    {"mapa", choose_mapa},
+    {"getctarank", choose_getctarank},
+    {"mbarrier", choose_mbarrier},
     {"ldmatrix", choose_ldmatrix},
     {"stmatrix", choose_stmatrix},
     {"mma", choose_mma},
     {"bar", choose_bar},
     {"barrier", choose_bar},
+    {"barrier.cluster", choose_barrier_cluster},
     {"shfl", choose_shfl},
     {"vote", choose_vote},
     {"redux", choose_redux},
     {"activemask", choose_activemask},
     {"fence", choose_fence},
+    {"fence.mbarrier_init", choose_fence_mbarrier_init},
+    {"fence.proxy.async", choose_fence_proxy_async},
     {"membar", choose_fence},
     {"griddepcontrol", choose_griddepcontrol},
     {"bra", choose_bra},

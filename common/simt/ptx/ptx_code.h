@@ -101,6 +101,16 @@ PtxCode read_ptx(const char* text, const PtxOperand* operands, int count);
 PtxExecute choose_ptx(PtxInstruction& instruction);  // null if the engine does not know it
 PtxExecute choose_ptx_arithmetic(PtxInstruction& instruction);
 
+// Clusters and what else compute capability 9.0 adds (ptx_hopper.cc).
+std::uint64_t cluster_register(PtxRun& run, const std::string& name, bool& known);
+PtxExecute choose_mapa(PtxInstruction& instruction);
+PtxExecute choose_getctarank(PtxInstruction& instruction);
+PtxExecute choose_barrier_cluster(PtxInstruction& instruction);
+PtxExecute choose_mbarrier(PtxInstruction& instruction);
+PtxExecute choose_fence_mbarrier_init(PtxInstruction& instruction);
+PtxExecute choose_fence_proxy_async(PtxInstruction& instruction);
+PtxExecute choose_bulk_copy(PtxInstruction& instruction);
+
 // One thread carries out one statement.
 class PtxRun {
  public:

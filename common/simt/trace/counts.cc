@@ -40,7 +40,7 @@ Place place_of(const std::vector<std::string>& frames) {
 const char* name(Op op) {
   static const char* const names[] = {"global_load", "global_store", "global_atomic", "copy_load",    "bulk_load",
                                       "bulk_store",  "bulk_add",     "shared_load",   "shared_store", "shared_atomic",
-                                      "copy_store",  "ldmatrix",     "wgmma"};
+                                      "copy_store",  "ldmatrix",     "wgmma",         "distributed"};
   return names[static_cast<int>(op)];
 }
 

@@ -67,7 +67,8 @@ void RaceDetector::block_ends() {
 
 void RaceDetector::block_begins() {
   if (global_) global_->block_begins(worker->block_number());
-  after_kernel_before_.fill(dependent_ ? 0 : ~0u);
+  after_kernel_before_.resize(worker->cluster().size());
+  after_kernel_before_[worker->rank()].fill(dependent_ ? 0 : ~0u);
   if (worker->rank() != 0) return;
   shadow_.block_begins();
   async_.block_begins();
@@ -272,7 +273,7 @@ void RaceDetector::released(Orders orders, const Awaited* what, const ThreadSet&
   for (unsigned warp = 0; warp < max_warps; ++warp) {
     if (lanes[warp] == 0) continue;
     if (orders == Orders::lanes) shadow_.syncwarp(block.rank() * max_warps + warp, lanes[warp]);
-    if (orders == Orders::kernel_before) after_kernel_before_[warp] |= lanes[warp];
+    if (orders == Orders::kernel_before) after_kernel_before_[block.rank()][warp] |= lanes[warp];
   }
   if (orders == Orders::arrivals) shadow_.release(what, block.rank(), lanes);
   if (orders == Orders::phase) shadow_.learn(what, block.rank(), lanes);
@@ -294,7 +295,7 @@ void RaceDetector::cluster_completes() { shadow_.phase_completes(this); }
 // What the kernel before wrote may not be there yet on a GPU, or be overwritten by it.
 void RaceDetector::check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes) {
   const unsigned thread = worker->current().number;
-  const bool after = after_kernel_before_[thread / 32] >> (thread % 32) & 1;
+  const bool after = after_kernel_before_[worker->rank()][thread / 32] >> (thread % 32) & 1;
   for (std::uintptr_t place = address / 16; place < (address + size + 15) / 16; ++place) {
     if (!after && written_before_.contains(place))
       worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc),

@@ -91,8 +91,9 @@ class RaceDetector final : public Observer {
   std::unordered_set<const void*> same_;               // instructions that have stored the same
   std::unordered_map<const void*, bool> from_kernel_;  // by the return address: or is it the launch that accesses?
 
-  bool dependent_ = false;          // launch
-  Lanes after_kernel_before_ = {};  // those that may touch what the launch before wrote
+  bool dependent_ = false;  // launch
+  std::vector<Lanes>
+      after_kernel_before_;  // those of each block of a cluster that may touch what the launch before wrote
   // 16 bytes each, by their address / 16: what this launch has written of global memory, and what the one before did.
   std::unordered_set<std::uintptr_t> written_, written_before_;
 
@@ -100,7 +101,7 @@ class RaceDetector final : public Observer {
   struct Parked {
     Shadow shadow;
     AsyncShadow async;
-    Lanes after_kernel_before;
+    std::vector<Lanes> after_kernel_before;
     GlobalShadow::Parked global;
   };
   std::unordered_map<const ParkedBlock*, Parked> parked_;

@@ -65,6 +65,11 @@ MISTAKES = {
         "assertion": "assertion failed: n > 5",
         "too_many_threads": "a block has 1 to 1024 threads",
         "block_of_no_threads": "a block has 1 to 1024 threads",
+        "read_before_a_block_has_started": "of which this thread does not know that it has started",
+        "block_that_leaves_too_early": "a block has to stay until the others have done with its shared memory",
+        "barrier_of_the_block_and_not_of_the_cluster": "race on shared memory: no barrier between this",
+        "blocks_of_a_cluster_add_to_one_element": "race on global memory: nothing orders this",
+        "cluster_that_the_grid_is_no_multiple_of": "the grid (3, 1, 1) is not a multiple of it",
     },
     HOST: {
         "host_pointer": "invalid read of memory of the host (its heap)",

@@ -34,6 +34,7 @@ OP_NAMES = {
     "copy_store": "cp.async to shared",
     "ldmatrix": "ldmatrix",
     "wgmma": "wgmma",
+    "distributed": "other blocks' shared memory",
 }
 
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cuda/atomic>
+#include <utility>
 #include <vector>
 
 #include "case.h"
@@ -663,6 +664,94 @@ CASE(freed_by_the_reset) {
   int* x = zeros<int>(N);
   fill<<<1, N>>>(x, 1, N);
   cudaDeviceReset();
+}
+
+// ---- clusters
+
+// Every block has a part of the histogram. The size of a cluster is the template's.
+template <int blocks>
+__global__ void __cluster_dims__(blocks, 1, 1) histogram_of_clusters(int* out, const int* in) {
+  __shared__ int part[N];
+  cg::cluster_group cluster = cg::this_cluster();
+  part[threadIdx.x] = 0;
+  cluster.sync();
+  for (int i = cluster.thread_rank(); i < 4 * N; i += cluster.num_threads())
+    atomicAdd(cluster.map_shared_rank(part, in[i] % blocks) + in[i] / blocks % N, 1);
+  cluster.sync();
+  atomicAdd(out + cluster.block_rank() * N + threadIdx.x, part[threadIdx.x]);
+}
+CASE(histogram_in_each_others_shared_memory) {
+  Zeros<int> out(4 * N), in(4 * N);
+  histogram_of_clusters<4><<<8, N>>>(out, in);
+  expect(first<int>(out) == 2 * 4 * N);
+  histogram_of_clusters<2><<<dim3(2, 3), N>>>(out, in);
+  expect(first<int>(out) == 5 * 4 * N);
+}
+
+// Blocks of a cluster read what others wrote to global memory before the cluster's barrier.
+__global__ void global_within_clusters(int* x, int* out) {
+  cg::cluster_group cluster = cg::this_cluster();
+  const int own = blockIdx.x * blockDim.x + threadIdx.x;
+  x[own] = own;
+  __syncthreads();
+  auto token = cluster.barrier_arrive();
+  cluster.barrier_wait(std::move(token));
+  out[own] = x[own ^ blockDim.x];
+}
+CASE(global_memory_and_the_barrier_of_a_cluster) {
+  Zeros<int> x(4 * N), out(4 * N);
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = 2;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 4;
+  config.blockDim = N;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  expect(cudaLaunchKernelEx(&config, global_within_clusters, (int*)x, (int*)out) == cudaSuccess);
+  expect(first<int>(out) == N);
+}
+
+// A mailbox in PTX: block 1 writes into block 0's shared memory, in pieces and by a bulk copy, and tells its mbarrier.
+__global__ void __cluster_dims__(2) mail_in_ptx(int* out) {
+  __shared__ alignas(16) int mail[2 * N];
+  __shared__ alignas(8) unsigned long long come;
+  unsigned rank, blocks, to, to_come;
+  asm("mov.u32 %0, %%cluster_ctarank;\n mov.u32 %1, %%cluster_nctarank;" : "=r"(rank), "=r"(blocks));
+  const unsigned own = (unsigned)__cvta_generic_to_shared(mail), own_come = (unsigned)__cvta_generic_to_shared(&come);
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(own_come), "r"(N + 1));
+    asm volatile("fence.mbarrier_init.release.cluster;");
+  }
+  mail[threadIdx.x] = mail[N + threadIdx.x] = threadIdx.x;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  if (rank == blocks - 1) {
+    asm("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(to) : "r"(own));
+    asm("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(to_come) : "r"(own_come));
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to + 4 * threadIdx.x), "r"(threadIdx.x + 5) : "memory");
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(to_come) : "memory");
+    if (threadIdx.x == 0)
+      asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                       to + 4 * N),
+                   "r"(own + 4 * N), "r"(4 * N), "r"(to_come)
+                   : "memory");
+  } else {
+    if (threadIdx.x == 0)
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(own_come), "r"(4 * N) : "memory");
+    asm volatile(
+        "{\n .reg .pred p;\n again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], 0;\n @!p bra "
+        "again;\n}" ::"r"(own_come)
+        : "memory");
+    out[threadIdx.x] = mail[threadIdx.x] + mail[N + threadIdx.x];
+  }
+  asm volatile("barrier.cluster.arrive.release;\n barrier.cluster.wait.acquire;" ::: "memory");
+}
+CASE(mail_between_blocks_in_ptx) {
+  Zeros<int> out(N);
+  mail_in_ptx<<<2, N>>>(out);
+  expect(first<int>(out) == 5);
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -303,4 +303,44 @@ CASE(assertion) { asserts<<<1, 1>>>(3); }
 CASE(too_many_threads) { through_null<<<1, 2048>>>(zeros<int>(1)); }
 CASE(block_of_no_threads) { through_null<<<1, 0>>>(zeros<int>(1)); }
 
+// ---- clusters
+
+namespace cg = cooperative_groups;
+__global__ void __cluster_dims__(2) too_early(int* out) {
+  __shared__ int own[N];
+  own[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = cg::this_cluster().map_shared_rank(own, 1)[threadIdx.x];  // read_before_a_block_has_started
+  cg::this_cluster().sync();
+}
+CASE(read_before_a_block_has_started) { too_early<<<2, N>>>(zeros<int>(N)); }
+
+__global__ void __cluster_dims__(2) leaves(int* out) {
+  __shared__ int own[N];
+  own[threadIdx.x] = threadIdx.x;
+  cg::this_cluster().sync();
+  if (cg::this_cluster().block_rank() == 0)
+    out[threadIdx.x] = cg::this_cluster().map_shared_rank(own, 1)[threadIdx.x];  // block_that_leaves_too_early
+}
+CASE(block_that_leaves_too_early) { leaves<<<2, N>>>(zeros<int>(N)); }
+
+__global__ void __cluster_dims__(2) neighbours(int* out) {
+  __shared__ int own[N];
+  cg::cluster_group cluster = cg::this_cluster();
+  own[threadIdx.x] = 0;
+  cluster.sync();
+  cluster.map_shared_rank(own, cluster.block_rank() ^ 1)[threadIdx.x] = 1;
+  __syncthreads();
+  out[threadIdx.x] = own[threadIdx.x];  // barrier_of_the_block_and_not_of_the_cluster
+  cluster.sync();
+}
+CASE(barrier_of_the_block_and_not_of_the_cluster) { neighbours<<<2, N>>>(zeros<int>(N)); }
+
+__global__ void __cluster_dims__(2) one_cell(int* out) {
+  out[0] += 1;  // blocks_of_a_cluster_add_to_one_element
+}
+CASE(blocks_of_a_cluster_add_to_one_element) { one_cell<<<2, 1>>>(zeros<int>(1)); }
+
+CASE(cluster_that_the_grid_is_no_multiple_of) { leaves<<<3, N>>>(zeros<int>(N)); }
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
