@@ -48,6 +48,11 @@ void Worker::activate() {
   blockIdx = index_;
 }
 
+// Whether a cluster's blocks take turns from the last to the first.
+bool Worker::backwards() const {
+  return launch_->schedule.order == Order::reverse || launch_->schedule.order == Order::last_first;
+}
+
 void Worker::run_cluster(std::uint64_t i) {
   const std::uint64_t number = number_of(i);
   const dim3 grid = launch_->grid, size = launch_->cluster, clusters(grid.x / size.x, grid.y / size.y, grid.z / size.z);
@@ -61,9 +66,11 @@ void Worker::run_cluster(std::uint64_t i) {
                        static_cast<unsigned>(number / clusters.x / clusters.y) * size.z + within.z});
     each->observe(&Observer::block_pauses);
   }
+  const auto last = static_cast<unsigned>(members_.size()) - 1;
   unsigned rank = launch_->schedule.order == Order::shuffled
                       ? static_cast<unsigned>(mix(launch_->schedule.seed + number) % members_.size())
-                      : static_cast<unsigned>(members_.size()) - 1;
+                  : backwards() ? 0
+                                : last;  // the one before the first
   while (Worker* const turn = next_of_cluster(rank)) {
     rank = turn->rank_;
     turn->activate();
@@ -80,11 +87,10 @@ void Worker::run_cluster(std::uint64_t i) {
 // A block that can go on: the next one after that rank. Null if all have ended.
 Worker* Worker::next_of_cluster(unsigned after) {
   const auto blocks = static_cast<unsigned>(members_.size());
-  const bool backwards = launch_->schedule.order == Order::reverse;
   bool live = false, words = false;
   const auto find = [&](const auto& can_go_on) -> Worker* {
     for (unsigned n = 1; n <= blocks; ++n) {
-      Worker* const each = members_[(backwards ? after + blocks - n : after + n) % blocks];
+      Worker* const each = members_[(backwards() ? after + blocks - n : after + n) % blocks];
       if (can_go_on(*each)) return each;
     }
     return nullptr;
@@ -99,7 +105,7 @@ Worker* Worker::next_of_cluster(unsigned after) {
       }))
     return ready;
   if (!live) return nullptr;
-  if (words && launch_->schedule.order != Order::last_first) {
+  if (words) {
     launch_->waits_for_others(*this);
     while (written_word() == nullptr && !launch_->all_wait_for_others()) {
       next_turn();

@@ -282,6 +282,7 @@ class Worker {
   void prepare_block(const Launch& launch);
   void make_cluster(const Launch& launch);
   void activate();
+  bool backwards() const;
   Worker* next_of_cluster(unsigned after);
   void release_cluster_if_all_came();
   [[noreturn]] void deadlock_of_cluster();

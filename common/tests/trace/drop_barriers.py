@@ -25,12 +25,13 @@ from pathlib import Path
 
 BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>"
                      r"|mbarrier_wait|mbarrier_arrive|mbarrier_arrive_expect_tx|fence_proxy_async|bulk_wait<[^>]*>"
-                     r"|bulk_wait_read<[^>]*>|wgmma_wait<[^>]*>|semaphore_wait)\([^;]*\);")
+                     r"|bulk_wait_read<[^>]*>|wgmma_wait<[^>]*>|semaphore_wait|cluster_sync|mbarrier_wait_cluster|mbarrier_arrive_cluster)"
+                     r"\([^;]*\);")
 NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory"
                      r"|that a cp\.async of|waited for this cp\.async|no barrier between this and what"
                      r"|waited for the kernel before|the kernel before wrote|: FAIL |that a bulk copy of"
                      r"|nobody has waited for|that a wgmma of|of the wgmma at|waited for this wgmma|no fence\.proxy\.async"
-                     r"|to the memory of the mbarrier|might have counted in the phase before")
+                     r"|to the memory of the mbarrier|might have counted in the phase before|of the shared memory of block|a block has to stay")
 EXEMPT = re.compile("global memory|for racecheck alone|no result depends on it|for equal bits")
 SHARED, SHARED_CALL = "device/swizzled_tile.h", "store_rows"  # has barriers of its own, tried in every source that calls it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
