@@ -31,7 +31,7 @@ NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared 
                      r"|that a cp\.async of|waited for this cp\.async|no barrier between this and what"
                      r"|waited for the kernel before|the kernel before wrote|: FAIL |that a bulk copy of"
                      r"|nobody has waited for|that a wgmma of|of the wgmma at|waited for this wgmma|no fence\.proxy\.async"
-                     r"|to the memory of the mbarrier|might have counted in the phase before|of the shared memory of block|a block has to stay")
+                     r"|to the memory of the mbarrier|might have counted in the phase before|of the shared memory of block|a block has to stay|and one more arrives")
 EXEMPT = re.compile("global memory|for racecheck alone|no result depends on it|for equal bits")
 SHARED, SHARED_CALL = "device/swizzled_tile.h", "store_rows"  # has barriers of its own, tried in every source that calls it
 SHARED_PATH = Path(__file__).resolve().parents[2] / SHARED
@@ -42,6 +42,8 @@ PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-c
 # Of forwards where mbarriers pass large tiles from hand to hand: so long that every buffer is used again, and a block has several
 # tiles.
 LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
+# Of clusters: blocks with different numbers of tiles, and one with none.
+CLUSTER_PROBLEM = ["--heads=1", "--seq-q=300", "--head-dim=128", "--causal"]
 # Of kernels for wide heads.
 WIDE_PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=256", "--no-causal"],
                  ["--heads=1", "--seq-q=150", "--seq-k=40", "--head-dim=256", "--causal"],
@@ -101,6 +103,7 @@ def problems(source: Path, rungs: dict) -> list:
     """Of the rung and the direction that are in the source (NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu; wide/forward.cu and
     wide/backward.cu: the chapter's last rung that has it), or of all."""
     some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
+    some = some + ([CLUSTER_PROBLEM] if "cluster_sync(" in source.read_text() else [])
     if is_wide(source):
         rung = [name for name, rung in rungs.items() if rung[source.stem]][-1]
         return [[f"--rung={rung}", f"--direction={source.stem}", *problem] for problem in WIDE_PROBLEMS]
