@@ -1,4 +1,5 @@
 #include "device/bulk_copy.h"
+#include "device/cluster.h"
 #include "device/cuda.h"
 #include "device/elect.h"
 #include "device/launch.h"
@@ -104,6 +105,45 @@ __global__ void ring_kernel(const uint32_t* from, uint32_t* to, int rounds) {
       mbarrier_arrive(&empty[stage]);
     }
   }
+}
+
+__global__ void cluster_kernel(const uint32_t* from, uint32_t* to, int rounds) {
+  uint32_t* places = dynamic_shared<uint32_t, 1024>();  // [2][32], and then as many that were read last
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(places + 4 * 32);
+  Mbarrier* empty = full + 2;
+  const uint32_t rank = cluster_rank(), lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int place = 0; place < 2; place++) {
+      mbarrier_init(full + place, 1);
+      mbarrier_init(empty + place, 2);  // a warp of each block
+    }
+    fence_mbarrier_init();
+  }
+  cluster_sync();
+  if (threadIdx.x == 0) {
+    for (int round = 0; round < rounds; round++) {
+      const int place = round % 2;
+      mbarrier_wait_cluster(empty + place, round / 2 % 2 ^ 1);
+      mbarrier_arrive_expect_tx(full + place, 32 * sizeof(uint32_t));
+      bulk_load_multicast(places + 32 * place + 16 * rank, from + 32 * round + 16 * rank, 16 * sizeof(uint32_t),
+                          full + place, 3);
+    }
+  } else if (threadIdx.x >= 32) {
+    for (int round = 0; round < rounds; round++) {
+      const int place = round % 2;
+      mbarrier_wait(full + place, round / 2 % 2);
+      const uint32_t word = places[32 * place + lane];
+      __syncwarp();
+      if (lane < 2) mbarrier_arrive_cluster(empty + place, lane);
+      to[(rank * rounds + round) * 32 + lane] = word;
+      places[64 + 32 * place + lane] = word + rank;
+    }
+  }
+  cluster_sync();
+  if (threadIdx.x >= 32)
+    for (int round = max(0, rounds - 2); round < rounds; round++)
+      to[((2 + rank) * rounds + round) * 32 + lane] = map_shared(places, rank ^ 1)[64 + 32 * (round % 2) + lane];
+  cluster_sync();
 }
 
 __global__ void elected_kernel(int* out) {
@@ -325,6 +365,12 @@ Floats bulk_copies(const Floats& from, const Floats& to) {
          int(from.size()));
   if (copy.get() != from) return {};
   return sum.get();
+}
+
+Words through_clusters(const Words& from) {
+  const DeviceArray<uint32_t> from_device(from), to(4 * from.size());
+  launch_clusters(cluster_kernel, 2, {2, 64, 512}, from_device.as(), to.as(), int(from.size() / 32));
+  return to.get();
 }
 
 Words through_a_ring(const Words& from) {

@@ -30,6 +30,10 @@ Floats bulk_copies(const Floats& from, const Floats& to);
 // What a consumer warp read that a producer thread sent through a ring of two buffers of 32 numbers: [rounds][32].
 Words through_a_ring(const Words& from);
 
+// The same by two blocks of a cluster, each of which sends half of the 32 numbers to both: what the two read, and what
+// each then found in the other's memory: [2][2][rounds][32].
+Words through_clusters(const Words& from);
+
 // For each lane of a warp, whether elect_one() chose it; and the same in a second call.
 std::vector<int> elected();
 

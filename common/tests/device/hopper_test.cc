@@ -168,6 +168,19 @@ TEST_F(Mbarriers, PassBuffersOfARingFromProducerToConsumer) {
   }
 }
 
+TEST_F(Mbarriers, PassBuffersBetweenBlocksOfACluster) {
+  for (const int rounds : {1, 2, 3, 20}) {
+    const size_t size = size_t(32) * rounds;
+    Words from(size);
+    std::iota(from.begin(), from.end(), 1u);
+    const Words read = through_clusters(from);
+    for (size_t i = 0; i < 2 * size; i++) ASSERT_EQ(read[i], from[i % size]) << i;
+    for (size_t block = 0; block < 2; block++)
+      for (size_t i = rounds > 2 ? size - 64 : 0; i < size; i++)
+        ASSERT_EQ(read[(2 + block) * size + i], from[i] + (block ^ 1)) << block << ", " << i;
+  }
+}
+
 class Warpgroups : public OnHopper<> {};
 
 TEST_F(Warpgroups, ElectOneLaneOfEachWarpAlwaysTheSame) {
