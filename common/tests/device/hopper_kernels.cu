@@ -369,7 +369,7 @@ Floats bulk_copies(const Floats& from, const Floats& to) {
 
 Words through_clusters(const Words& from) {
   const DeviceArray<uint32_t> from_device(from), to(4 * from.size());
-  launch_clusters(cluster_kernel, 2, {2, 64, 512}, from_device.as(), to.as(), int(from.size() / 32));
+  launch_clusters(cluster_kernel, 2, {2, 64, 1024}, from_device.as(), to.as(), int(from.size() / 32));
   return to.get();
 }
 
