@@ -137,6 +137,28 @@ TEST(Clusters, multicast_tiles) {
   });
 }
 
+// Of each warp some threads return, after or before the others come to the barrier.
+__global__ void some_return(unsigned returning, int* out) {
+  int* own = dynamic_shared<int>();
+  own[threadIdx.x] = blockIdx.x;
+  if (threadIdx.x % 32 >= 16 || cluster_rank() == returning) return;
+  cluster_arrive();
+  if (threadIdx.x == 3) return;  // without having waited
+  cluster_wait();
+  out[blockIdx.x * 64 + threadIdx.x] = own[threadIdx.x] + 1;
+}
+
+TEST(Clusters, threads_that_return_are_not_waited_for) {
+  in_every_order([] {
+    for (const unsigned returning : {0u, 1u, 2u}) {
+      Device<int> out(4 * 64);
+      launch_clusters(some_return, 2, {4, 64, 256}, returning, out);
+      for (int block = 0; block < 4; ++block)
+        EXPECT_EQ(out.values()[block * 64 + 32], block % 2 == int(returning) ? -1 : block + 1);
+    }
+  });
+}
+
 // ---- launches
 
 __global__ void of_any_size() {}
