@@ -232,6 +232,8 @@ def launch_report(launch: JsonObject, gpu: Gpu, most_lines: int, roots: tuple[Pa
     extras = [f"{launch[key]:,} {name}" for key, name in
               (("dynamic_shared_bytes", "bytes of dynamic shared memory a block"), ("barriers", "barriers"),
                ("shuffles", "shuffles"), ("matrix_flops", "FLOP in mma")) if launch.get(key)]
+    if "cluster" in launch:
+        extras.insert(0, f"clusters of {prod(launch['cluster'])} blocks")
     if "matrix_flops_alone" in launch:
         extras.append(f"{launch['matrix_flops_alone']:,} of them with no copy to shared memory on its way")
     least = seconds(launch, gpu)
