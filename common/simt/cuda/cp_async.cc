@@ -7,8 +7,8 @@
 
 namespace simt {
 
-void start_cp_async(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,
-                    std::size_t source_bytes) {
+Copy cp_async_of(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,
+                 std::size_t source_bytes) {
   void* stack[] = {static_cast<char*>(const_cast<void*>(pc)) - 1};
   if ((bytes != 4 && bytes != 8 && bytes != 16) || source_bytes > bytes)
     self.fail(cudaErrorLaunchFailure, &self.current(), source_line(stack),
@@ -17,9 +17,12 @@ void start_cp_async(Worker& self, const void* pc, void* shared, const void* glob
   if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
     self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
               "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
-  self.copies().start(
-      {shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), self.current().number, pc},
-      self);
+  return {shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), self.current().number, pc};
+}
+
+void start_cp_async(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,
+                    std::size_t source_bytes) {
+  self.copies().start(cp_async_of(self, pc, shared, global, bytes, source_bytes), self);
 }
 
 void cp_async(void* shared, const void* global, std::size_t bytes, std::size_t source_bytes) {

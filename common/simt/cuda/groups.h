@@ -1,11 +1,13 @@
 // Cooperative groups: the threads of a grid, of a block, of a part of a warp, as objects. CUDA C++ Programming Guide,
-// "Cooperative Groups". Tiles of more than 32 threads and asynchronous reductions are missing.
+// "Cooperative Groups". Asynchronous reductions are missing.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
+#include "simt/cuda/async_copy.h"
 #include "simt/cuda/math.h"
 #include "simt/cuda/thread.h"
 #include "simt/cuda/warp.h"
@@ -42,6 +44,11 @@ T shuffle_any(const char* name, unsigned mask, const T& value, int source, const
     return result;
   }
 }
+
+// Tiles of 64 threads and more: a barrier of the calling thread's tile, and where each of its threads leaves a pointer
+// for the others, from one barrier to the next: the calling thread's place in that array, by their numbers.
+void tile_sync(const char* name, unsigned size, const char* file, int line);
+void** tile_operands();
 
 // Each lane's operand and result in a reduction or a scan.
 template <class T, class Op>
@@ -263,25 +270,34 @@ inline unsigned tile_mask(unsigned size) {
   const unsigned first = number % 32 / size * size;
   return (size >= 32 ? ~0u : ((1u << size) - 1) << first) & warp;
 }
+// A tile among those of its parent: the block, or a tile that is larger.
+template <class Parent>
+struct meta_group {
+  static unsigned threads() {
+    if constexpr (std::is_void_v<Parent> || std::is_same_v<Parent, thread_block>)
+      return simt::block_threads();
+    else
+      return Parent::size();
+  }
+  static unsigned rank(unsigned tile) { return simt::thread_number() % threads() / tile; }
+  static unsigned size(unsigned tile) { return (threads() + tile - 1) / tile; }
+};
 }  // namespace simt_details
 
 template <unsigned Size, class Parent = void>
 class thread_block_tile : public lanes_group {
-  static_assert(Size <= 1024 && std::has_single_bit(Size));
+  static_assert(Size <= 32 && std::has_single_bit(Size));
 
  public:
-  explicit thread_block_tile(SIMT_HERE) : lanes_group(simt_details::tile_mask(Size)) {
-    if constexpr (Size > 32)  // here, because a file often has such kernels beside others
-      simt::unsupported("thread_block_tile: the engine has tiles of 1, 2, 4, 8, 16 and 32 threads", file, line);
-  }
+  thread_block_tile() : lanes_group(simt_details::tile_mask(Size)) {}
   template <class Other>
-  thread_block_tile(const thread_block_tile<Size, Other>&, SIMT_HERE) : thread_block_tile(file, line) {}
+  thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile() {}
 
   static constexpr unsigned num_threads() { return Size; }
   static constexpr unsigned size() { return Size; }
   static unsigned thread_rank() { return simt::thread_number() % Size; }
-  static unsigned meta_group_rank() { return simt::thread_number() % parent_threads() / Size; }
-  static unsigned meta_group_size() { return (parent_threads() + Size - 1) / Size; }
+  static unsigned meta_group_rank() { return simt_details::meta_group<Parent>::rank(Size); }
+  static unsigned meta_group_size() { return simt_details::meta_group<Parent>::size(Size); }
 
   template <class T>
   T shfl(T value, int rank, SIMT_HERE) const {
@@ -293,19 +309,78 @@ class thread_block_tile : public lanes_group {
     const int lane = simt::lane(), from = lane ^ lane_mask;
     return simt::shuffle_any("shfl_xor", mask(), value, from / int(Size) == lane / int(Size) ? from : lane, file, line);
   }
+};
+
+// Of several warps: what it does together goes through its barrier.
+template <unsigned Size, class Parent>
+requires(Size > 32) class thread_block_tile<Size, Parent> {
+  static_assert(Size <= 1024 && std::has_single_bit(Size));
+
+ public:
+  thread_block_tile() = default;
+  template <class Other>
+  thread_block_tile(const thread_block_tile<Size, Other>&) {}
+
+  static constexpr unsigned num_threads() { return Size; }
+  static constexpr unsigned size() { return Size; }
+  static unsigned thread_rank() { return simt::thread_number() % Size; }
+  static unsigned meta_group_rank() { return simt_details::meta_group<Parent>::rank(Size); }
+  static unsigned meta_group_size() { return simt_details::meta_group<Parent>::size(Size); }
+  static void sync(SIMT_HERE) { simt::tile_sync("tile.sync", Size, file, line); }
+
+  template <class T>
+  static T shfl(T value, unsigned rank, SIMT_HERE) {
+    return together(
+        "tile.shfl", value, [=](auto of) { return of(rank % Size); }, file, line);
+  }
+  static int any(int predicate, SIMT_HERE) {
+    return reduce("tile.any", int(predicate != 0), bit_or<int>(), file, line);
+  }
+  static int all(int predicate, SIMT_HERE) {
+    return reduce("tile.all", int(predicate != 0), bit_and<int>(), file, line);
+  }
+  template <class T, class Op>
+  static T reduce(const char* name, T value, Op op, const char* file, int line) {
+    const unsigned threads = tile_threads();
+    const auto sum = [=](auto of) mutable {
+      T all = of(0);
+      for (unsigned rank = 1; rank < threads; ++rank) all = op(all, of(rank));
+      return all;
+    };
+    return together(name, value, sum, file, line);
+  }
+  template <bool inclusive, class T, class Op>
+  static T scan(T value, Op op, const char* file, int line) {
+    const unsigned until = thread_rank() + inclusive;
+    const auto sum = [=](auto of) mutable {
+      T all = until > 0 ? of(0) : T();
+      for (unsigned rank = 1; rank < until; ++rank) all = op(all, of(rank));
+      return all;
+    };
+    return together(inclusive ? "inclusive_scan" : "exclusive_scan", value, sum, file, line);
+  }
 
  private:
-  static unsigned parent_threads() {
-    if constexpr (std::is_void_v<Parent> || std::is_same_v<Parent, thread_block>)
-      return simt::block_threads();
-    else
-      return Parent::size();
+  static unsigned tile_threads() {
+    const unsigned first = simt::thread_number() / Size * Size;
+    return min(Size, simt::block_threads() - first);
+  }
+  // What `compute` makes of all threads' values, by their ranks.
+  template <class T, class Compute>
+  static T together(const char* name, const T& value, Compute compute, const char* file, int line) {
+    void** const own = simt::tile_operands();
+    *own = const_cast<T*>(&value);
+    simt::tile_sync(name, Size, file, line);
+    void** const first = own - thread_rank();
+    const T result = compute([&](unsigned rank) -> const T& { return *static_cast<const T*>(first[rank]); });
+    simt::tile_sync(name, Size, file, line);
+    return result;
   }
 };
 
 template <unsigned Size, class Parent>
-thread_block_tile<Size, Parent> tiled_partition(const Parent&, SIMT_HERE) {
-  return thread_block_tile<Size, Parent>(file, line);
+thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
+  return {};
 }
 
 // A group whose kind is known only at run time: a block or some lanes of a warp.
@@ -374,46 +449,63 @@ auto group_size(const Group& group) {
 // Like nvcc's: whole numbers in one instruction, all else in steps of shuffles within a tile.
 template <class Group, class T, class Op>
 T reduce(const Group& group, T value, Op op, SIMT_HERE) {
-  if constexpr (requires { group.shfl_xor(value, 1); } && !std::is_integral_v<T>) {
-    if (std::popcount(group.mask()) == int(Group::size())) {
-      for (int distance = Group::size() / 2; distance > 0; distance /= 2)
-        value = op(value, group.shfl_xor(value, distance, file, line));
-      return value;
+  if constexpr (!requires { group.mask(); }) {
+    return Group::reduce("reduce", value, op, file, line);
+  } else {
+    if constexpr (requires { group.shfl_xor(value, 1); } && !std::is_integral_v<T>) {
+      if (std::popcount(group.mask()) == int(Group::size())) {
+        for (int distance = Group::size() / 2; distance > 0; distance /= 2)
+          value = op(value, group.shfl_xor(value, distance, file, line));
+        return value;
+      }
     }
+    return simt::group_reduce(group.mask(), value, op, file, line);
   }
-  return simt::group_reduce(group.mask(), value, op, file, line);
 }
+
+namespace simt_details {
+template <bool inclusive, class Group, class T, class Op>
+T scan(const Group& group, T value, Op op, const char* file, int line) {
+  if constexpr (requires { group.mask(); })
+    return simt::group_scan<inclusive>(group.mask(), value, op, file, line);
+  else
+    return Group::template scan<inclusive>(value, op, file, line);
+}
+}  // namespace simt_details
 
 template <class Group, class T, class Op>
 T inclusive_scan(const Group& group, T value, Op op, SIMT_HERE) {
-  return simt::group_scan<true>(group.mask(), value, op, file, line);
+  return simt_details::scan<true>(group, value, op, file, line);
 }
 template <class Group, class T>
 T inclusive_scan(const Group& group, T value, SIMT_HERE) {
-  return simt::group_scan<true>(group.mask(), value, plus<T>(), file, line);
+  return simt_details::scan<true>(group, value, plus<T>(), file, line);
 }
 template <class Group, class T, class Op>
 T exclusive_scan(const Group& group, T value, Op op, SIMT_HERE) {
-  return simt::group_scan<false>(group.mask(), value, op, file, line);
+  return simt_details::scan<false>(group, value, op, file, line);
 }
 template <class Group, class T>
 T exclusive_scan(const Group& group, T value, SIMT_HERE) {
-  return simt::group_scan<false>(group.mask(), value, plus<T>(), file, line);
+  return simt_details::scan<false>(group, value, plus<T>(), file, line);
+}
+
+// One thread of the group calls the function.
+template <class Group, class Function, class... Arguments>
+void invoke_one(const Group& group, Function&& function, Arguments&&... arguments) {
+  if (group.thread_rank() == 0) function(std::forward<Arguments>(arguments)...);
 }
 
 // Copies that the group starts together and waits for together: as cp.async, in the widest pieces that fit.
 template <class Group>
 __device__ inline void memcpy_async(const Group& group, void* shared, const void* global, std::size_t bytes) {
-  const auto ends = reinterpret_cast<std::uintptr_t>(shared) | reinterpret_cast<std::uintptr_t>(global) | bytes;
-  const std::size_t piece = ends % 16 == 0 ? 16 : ends % 8 == 0 ? 8 : 4;
-  if (ends % 4 == 0) {
-    for (std::size_t at = group.thread_rank() * piece; at < bytes; at += group.size() * piece)
-      simt::cp_async(static_cast<char*>(shared) + at, static_cast<const char*>(global) + at, piece, piece);
-  } else {
-    for (std::size_t at = group.thread_rank(); at < bytes; at += group.size())
-      static_cast<char*>(shared)[at] = static_cast<const char*>(global)[at];
-  }
+  simt::copy_async(shared, global, bytes, group.thread_rank(), group.size(), nullptr);
   simt::cp_async_commit();
+}
+template <class Group, std::size_t alignment>
+__device__ inline void memcpy_async(const Group& group, void* shared, const void* global,
+                                    cuda::aligned_size_t<alignment> bytes) {
+  memcpy_async(group, shared, global, bytes.value);
 }
 template <class Group, class T>
 __device__ inline void memcpy_async(const Group& group, T* shared, std::size_t room, const T* global,

@@ -30,7 +30,8 @@ struct Place {
         module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(frame)) : nullptr;
     if (function == nullptr) return false;
     std::string_view name = function->name;
-    if (name.starts_with("_ZN4simt") || name.starts_with("_ZNK4simt")) return true;
+    for (const std::string_view library : {"_ZN4simt", "_ZNK4simt", "_ZN6thrust", "_ZNK6thrust"})
+      if (name.starts_with(library)) return true;
     if (!name.starts_with("_Z")) return false;
     name.remove_prefix(std::min(name.find_first_not_of("0123456789L", 2), name.size()));
     return name.starts_with("cuda");
@@ -132,8 +133,9 @@ void allocated(void* pointer, std::size_t bytes, bool managed) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.allocations[pointer] = Place::here();
-  if (managed) DeviceMemory::instance().open_to_host(pointer);
-  if (GlobalShadow* const global = shadow()) global->allocated(pointer, bytes, managed);
+  DeviceMemory& memory = DeviceMemory::instance();
+  if (managed) memory.open_to_host(pointer);
+  if (GlobalShadow* const global = shadow()) global->allocated(pointer, bytes, managed || memory.all_open());
 }
 
 void freeing(void* pointer) {

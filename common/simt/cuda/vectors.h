@@ -33,6 +33,21 @@ SIMT_VECTORS(ulonglong, unsigned long long, 16, 16)
 SIMT_VECTORS(double, double, 16, 16)
 #undef SIMT_VECTORS
 
+// Since CUDA 13 these say how they are aligned.
+#define SIMT_VECTOR(name, T, alignment)              \
+  struct alignas(alignment) name##4_##alignment##a { \
+    T x, y, z, w;                                    \
+  };                                                 \
+  constexpr name##4_##alignment##a make_##name##4_##alignment##a(T x, T y, T z, T w) { return {x, y, z, w}; }
+#define SIMT_VECTORS(name, T) SIMT_VECTOR(name, T, 16) SIMT_VECTOR(name, T, 32)
+SIMT_VECTORS(long, long)
+SIMT_VECTORS(ulong, unsigned long)
+SIMT_VECTORS(longlong, long long)
+SIMT_VECTORS(ulonglong, unsigned long long)
+SIMT_VECTORS(double, double)
+#undef SIMT_VECTORS
+#undef SIMT_VECTOR
+
 struct int1 {
   int x;
 };

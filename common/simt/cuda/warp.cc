@@ -1,9 +1,12 @@
 // The functions behind warp.h.
 #include "simt/cuda/warp.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
+#include "simt/cuda/groups.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
 
@@ -26,6 +29,21 @@ void compute_match(void* const operands[32], unsigned mask) {
 }
 
 }  // namespace
+
+void tile_sync(const char* name, unsigned size, const char* file, int line) {
+  if (left_out({file, line})) return;
+  Worker& self = this_worker(name);
+  const dim3 block = self.block();
+  const unsigned first = self.current().number / size * size;
+  self.named_barrier({name, {file, line, __builtin_return_address(0)}}, NamedBarrier::of_tile(first, size),
+                     int(std::min(size, block.x * block.y * block.z - first)), /*waits=*/true, /*of_tile=*/true);
+}
+
+void** tile_operands() {
+  thread_local std::vector<void*> operands(
+      max_block_threads);  // on the heap: a library that is loaded later has little else
+  return &operands[this_worker("tile").current().number];
+}
 
 unsigned match(const char* name, unsigned mask, std::uint64_t bits, const char* file, int line) {
   Match match = {bits, 0};

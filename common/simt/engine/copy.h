@@ -22,11 +22,16 @@ struct Copy {
 // The copies that one thing completes, in the order of their start.
 class PendingCopies {
  public:
+  // `ordered_elsewhere`: who sees what a copy has brought follows from other events, not from which thread lands it.
+  explicit PendingCopies(bool ordered_elsewhere = false) : ordered_elsewhere(ordered_elsewhere) {}
+
   void start(const Copy& copy, Worker& worker);
   void land(std::size_t count, Worker& worker);  // the oldest
   void forget() { copies_.clear(); }             // they never land
   const Copy* oldest() const { return copies_.empty() ? nullptr : &copies_.front(); }
   std::size_t size() const { return copies_.size(); }
+
+  const bool ordered_elsewhere;
 
  private:
   std::vector<Copy> copies_;
@@ -58,7 +63,9 @@ class CopyGroups {
   Groups groups_;
 };
 
-// cp.async by the kernel at `pc`.
+// A cp.async of the current thread, by the kernel at `pc`; fails if it cannot be.
+Copy cp_async_of(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,
+                 std::size_t source_bytes);
 void start_cp_async(Worker& self, const void* pc, void* shared, const void* global, std::size_t bytes,
                     std::size_t source_bytes);
 

@@ -112,7 +112,7 @@ std::string DeviceMemory::free(void* pointer) {
 }
 
 void DeviceMemory::protect(const Block& block) {
-  const bool shut = closed_ && (!block.managed || kernels_run_);
+  const bool shut = closed_ && !open_ && (!block.managed || kernels_run_);
   permit(block.start / page_bytes() * page_bytes(), block.end, shut ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
@@ -135,6 +135,11 @@ void DeviceMemory::open_to_host(void* pointer) {
   const auto block = at_or_before(reinterpret_cast<std::uintptr_t>(pointer));
   block->second.managed = true;
   protect(block->second);
+}
+
+void DeviceMemory::open_all_to_host() {
+  const std::lock_guard lock(mutex_);
+  open_ = true;
 }
 
 void DeviceMemory::kernels_run() {

@@ -54,6 +54,8 @@ class DeviceMemory {
   void close();                      // from now on
   void lift();                       // the engine may; close() again afterwards
   void open_to_host(void* pointer);  // managed
+  void open_all_to_host();           // in a program whose host code does so rightly: to be called before close()
+  bool all_open() const { return open_; }
   void kernels_run();
   void kernels_have_ended();
   bool ends_wait(const void* address);  // of managed memory in spite of a kernel; false if that was not closed
@@ -77,7 +79,7 @@ class DeviceMemory {
   std::uintptr_t end_ = 0;
   std::uintptr_t next_ = 0;  // where the search for room starts: right of the newest block
   std::size_t allocated_ = 0;
-  bool closed_ = false, kernels_run_ = false;
+  bool closed_ = false, open_ = false, kernels_run_ = false;
   void protect(const Block& block);
   Blocks blocks_;
   mutable std::mutex mutex_;

@@ -112,7 +112,9 @@ std::vector<std::string> lines_on(std::span<void* const> stack, const void* kern
 }  // namespace
 
 bool is_header(std::string_view path) {
-  return path.ends_with(".h") || path.ends_with(".hpp") || path.find("/include/c++/") != std::string_view::npos;
+  const auto name = path.substr(path.rfind('/') + 1);
+  return name.ends_with(".h") || name.ends_with(".hpp") || name.ends_with(".inl") ||
+         name.find('.') == std::string_view::npos || path.find("/include/c++/") != std::string_view::npos;
 }
 
 bool Site::operator==(const Site& other) const {

@@ -476,17 +476,19 @@ void Worker::release_barrier() {
   release(barrier_, barrier_.waiting);
 }
 
-void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits) {
+void Worker::named_barrier(const Wait& wait, int number, int threads, bool waits, bool of_tile) {
   Thread& self = *current_;
   const auto wrong = [&](const std::string& what) {
     fail(cudaErrorLaunchFailure, &self, text(wait.site),
          std::string(wait.name) + " on barrier " + std::to_string(number) + " for " + std::to_string(threads) +
              " threads: " + what);
   };
-  if (number < 1 || number > 15) wrong("the number must be 1 to 15");
-  if (threads < 32 || threads % 32 != 0) wrong("the threads must be a multiple of 32");
+  if (!of_tile) {
+    if (number < 1 || number > 15) wrong("the number must be 1 to 15");
+    if (threads < 32 || threads % 32 != 0) wrong("the threads must be a multiple of 32");
+  }
   NamedBarrier& barrier = named_barriers_[number];
-  named_barriers_used_ |= 1u << number;
+  named_barriers_used_ |= std::uint64_t(1) << number;
   if (barrier.arrived == 0) barrier.threads = threads;
   if (barrier.threads != threads) {
     const std::string others = who_waits(&barrier);

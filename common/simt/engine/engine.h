@@ -82,8 +82,8 @@ struct Warp {
 struct ParkedBlock {
   uint3 index;
   BlockBarrier barrier, grid_barrier;
-  std::array<NamedBarrier, 16> named_barriers;
-  unsigned named_barriers_used;
+  std::array<NamedBarrier, NamedBarrier::numbers> named_barriers;
+  std::uint64_t named_barriers_used;
   bool makes_room;           // at its first barrier: nothing keeps it from going on
   std::vector<Word*> words;  // none if it has come to the grid's barrier
   unsigned live;
@@ -203,7 +203,7 @@ class Worker {
   const BlockBarrier::Votes& votes() const { return barrier_.votes; }
   Turn collective(const Wait& wait, unsigned mask, void* operand, Compute compute, bool all_must_come);
   unsigned converged(const Wait& wait);
-  void named_barrier(const Wait& wait, int number, int threads, bool waits);
+  void named_barrier(const Wait& wait, int number, int threads, bool waits, bool of_tile = false);
   void grid_sync(const Wait& wait);
   void cluster_arrive(const Wait& call, bool releases);
   void cluster_wait(const Wait& wait);
@@ -343,9 +343,9 @@ class Worker {
   std::vector<std::unique_ptr<ParkedBlock>> parked_;
   bool makes_room_ = false;  // the block, at its next barrier (Order::last_first)
   bool made_room_ = false;   // just now
-  std::array<NamedBarrier, 16> named_barriers_;
-  unsigned named_barriers_used_ = 0;  // by this block: a bit each
-  std::vector<Word*> words_;          // that threads wait for
+  std::array<NamedBarrier, NamedBarrier::numbers> named_barriers_;
+  std::uint64_t named_barriers_used_ = 0;  // by this block: a bit each
+  std::vector<Word*> words_;               // that threads wait for
   HopperState hopper_;
 
   std::array<Warp, max_warps> warps_;

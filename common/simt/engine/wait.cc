@@ -71,11 +71,18 @@ void NamedBarrier::reset() {
 }
 
 std::string NamedBarrier::what(const Worker& worker) const {
-  return "barrier " + std::to_string(number) + ": " + simt::came(arrived, threads) +
-         (count(missing(worker)) == 0 ? ", and the block has no others" : "");
+  return (number < 16 ? "barrier " + std::to_string(number) : std::string("a tile")) + ": " +
+         simt::came(arrived, threads) + (count(missing(worker)) == 0 ? ", and the block has no others" : "");
 }
 
-Lanes NamedBarrier::missing(const Worker& worker) const { return without(worker.all_threads(), worker.lanes(came)); }
+Lanes NamedBarrier::missing(const Worker& worker) const {
+  Lanes missing = without(worker.all_threads(), worker.lanes(came));
+  if (number < 16) return missing;
+  const unsigned size = max_block_threads / std::bit_floor(unsigned(number - 16));
+  for (unsigned warp = 0; warp < max_warps; ++warp)
+    if (of_tile(warp * 32, size) != number) missing[warp] = 0;
+  return missing;
+}
 
 void ClusterBarrier::reset() {
   next_phase();

@@ -107,8 +107,14 @@ struct BlockBarrier : Awaited {
   Votes votes = {};        // of the last release: predicates that were true, and threads
 };
 
-// One of the sixteen, by its number. Some threads wait at it, others only arrive.
+// One of the sixteen, by its number. Some threads wait at it, others only arrive. Those with higher numbers are the
+// barriers of tiles of 64 threads and more.
 struct NamedBarrier : Awaited {
+  static constexpr int numbers = 48;
+  static int of_tile(unsigned first_thread, unsigned size) {
+    return 16 + int((max_block_threads + first_thread) / size);
+  }
+
   NamedBarrier() : Awaited(Orders::arrivals) {}
   std::string what(const Worker& worker) const override;
   Lanes missing(const Worker& worker) const override;

@@ -649,8 +649,11 @@ class Rewriter {
     }
     if (outside) return dynamic_shared(i, begin, end);
     replace(i, "static thread_local __attribute__((abi_tag(\"shared\"), aligned(16)))");
-    for (Place k = i + 1; k < end && at(k) != "["; ++k)
-      if (at(k) == "alignas" && at(k + 1) == "(") align(k);  // where the keyword stands, C++ has no attribute
+    for (Place k = i + 1; k < end && at(k) != "["; ++k) {
+      if (at(k) != "alignas" || at(k + 1) != "(") continue;
+      edits_[i].before += words(k, past(k + 1)) + " ";  // behind a type, C++ has no attribute
+      remove(k, past(k + 1));
+    }
   }
 
   void dynamic_shared(Place keyword, Place begin, Place end) {

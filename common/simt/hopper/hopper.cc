@@ -205,7 +205,6 @@ void fence_mbarrier_init() {
 }
 
 unsigned mbarrier_arrive(std::uint64_t* address, int arrivals, int expected_bytes, const char* file, int line) {
-  if (left_out({file, line})) return 0;
   const Wait call = {arrivals == 0         ? "mbarrier.expect_tx"
                      : expected_bytes != 0 ? "mbarrier.arrive.expect_tx"
                                            : "mbarrier.arrive",
@@ -213,8 +212,20 @@ unsigned mbarrier_arrive(std::uint64_t* address, int arrivals, int expected_byte
   Worker& self = this_worker(call.name);
   Mbarrier& mbarrier = mbarrier_at(address, call, self);
   const unsigned phase = mbarrier.phase();
-  mbarrier.arrive(arrivals, expected_bytes, call, self);
+  if (!left_out({file, line})) mbarrier.arrive(arrivals, expected_bytes, call, self);
   return phase;
+}
+
+void mbarrier_drop(std::uint64_t* address, const char* file, int line) {
+  const Wait call = {"mbarrier.arrive_drop", {file, line, __builtin_return_address(0)}};
+  mbarrier_at(address, call, this_worker(call.name)).drop();
+}
+
+void mbarrier_cp_async(std::uint64_t* address, void* shared, const void* global, std::size_t bytes) {
+  const void* const pc = __builtin_return_address(0);
+  Worker& self = this_worker("cp.async");
+  Mbarrier& mbarrier = mbarrier_at(address, {"cp.async.mbarrier.arrive", {nullptr, 0, pc}}, self);
+  mbarrier.start(cp_async_of(self, pc, shared, global, bytes, bytes), self);
 }
 
 void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, int line) {

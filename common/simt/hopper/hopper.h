@@ -25,7 +25,12 @@ void mbarrier_init(std::uint64_t* mbarrier, int arrivals, const char* file, int 
 void fence_mbarrier_init();
 // Returns the number of the phase in which it counts.
 unsigned mbarrier_arrive(std::uint64_t* mbarrier, int arrivals, int expected_bytes, const char* file, int line);
+void mbarrier_drop(std::uint64_t* mbarrier, const char* file,
+                   int line);  // expects one arrival less from the next phase on
 void mbarrier_wait(std::uint64_t* mbarrier, unsigned parity, const char* file, int line);
+
+// cp.async that is complete with the phase under way, in which its thread has yet to arrive: 4, 8 or 16 bytes.
+void mbarrier_cp_async(std::uint64_t* mbarrier, void* shared, const void* global, std::size_t bytes);
 
 // Loads, completed by an mbarrier. `pc` of copies: the kernel's line, if it is not the caller's.
 using Coordinates = std::array<int, 4>;

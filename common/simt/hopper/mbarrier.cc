@@ -32,6 +32,7 @@ void Mbarrier::arrive(int arrivals, int expected_bytes, const Wait& call, Worker
                     (lacking_ < arrivals ? ", and one more arrives" : ": it cannot count more than 1048575"));
   if (arrivals_ > 1 && arrivals > 0) worker.observe(&Observer::mbarrier_arrival, *this, call);
   lacking_ -= arrivals;
+  if (arrivals > 0 && lacking_ == 0) cp_asyncs_.land(cp_asyncs_.size(), worker);
   if (arrivals > 0) worker.observe(&Observer::arrived, *this, false);
   complete_if_nothing_lacks(worker);
 }
@@ -47,10 +48,12 @@ void Mbarrier::start(const BulkCopy& copy, Worker& worker) {
   complete_if_nothing_lacks(worker);
 }
 
+void Mbarrier::start(const Copy& copy, Worker& worker) { cp_asyncs_.start(copy, worker); }
+
 void Mbarrier::complete_if_nothing_lacks(Worker& worker) {
   if (lacking_ != 0 || bytes_ != 0) return;
   ++phase_;
-  lacking_ = arrivals_;
+  lacking_ = arrivals_ -= std::exchange(dropped_, 0);
   worker.observe(&Observer::phase_completes, *this);
   landing_.insert(landing_.end(), copies_.begin(), copies_.end());
   copies_.clear();
@@ -80,6 +83,8 @@ void Mbarrier::land(Worker& worker) {
 
 std::string Mbarrier::left_over(const Worker& worker) const {
   if (bytes_ != 0) return "the block has ended, and " + what(worker);
+  if (const Copy* const copy = cp_asyncs_.oldest())
+    return "the block has ended, and " + name() + " never completed the copy of " + line_of(copy->pc) + ": " + state();
   for (const auto* copies : {&landing_, &copies_})
     if (!copies->empty())
       return std::string("the block has ended, and nobody has waited for the ") + copies->front().name() + " of " +
@@ -94,7 +99,10 @@ Mbarrier& Mbarriers::make(const void* address, int arrivals, const Site& site, W
   };
   if (arrivals < 1 || arrivals >= 1 << 20) wrong(std::to_string(arrivals) + " arrivals: must be 1 to 1048575");
   if (reinterpret_cast<std::uintptr_t>(address) % 8 != 0) wrong("the address is not a multiple of 8");
-  if (const Mbarrier* there = find(address)) wrong("there is " + there->name());
+  if (Mbarrier* const there = find(address)) {
+    if (there->is_as_made(arrivals) && there->maker != worker.current().number) return *there;  // by several threads
+    wrong("there is " + there->name());
+  }
   if (!worker.shared().contains(address, 8)) wrong("the address is not in shared memory");
   return all_.emplace_back(worker, static_cast<unsigned>(all_.size()), address, arrivals, site,
                            worker.current().number);

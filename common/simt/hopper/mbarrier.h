@@ -30,6 +30,8 @@ class Mbarrier final : public Awaited {
   // By the current thread of `worker`, which may be of another block of the cluster.
   void arrive(int arrivals, int expected_bytes, const Wait& call, Worker& worker);
   void start(const BulkCopy& copy, Worker& worker);  // a load, whose bytes this phase waits for
+  void start(const Copy& copy, Worker& worker);      // a cp.async by a thread that has yet to arrive in this phase
+  void drop() { ++dropped_; }                        // one arrival less from the next phase on
   void wait(unsigned parity, const Wait& wait, Worker& worker);
 
   // What is wrong if the block ends now; empty if nothing is.
@@ -42,6 +44,7 @@ class Mbarrier final : public Awaited {
   bool fenced = false;   // by that thread, since then
   unsigned phase() const { return phase_; }
   const Site& made() const { return made_; }
+  bool is_as_made(int arrivals) const { return phase_ == 0 && arrivals == arrivals_ && lacking_ == arrivals_; }
 
  private:
   void complete_if_nothing_lacks(Worker& worker);
@@ -55,6 +58,8 @@ class Mbarrier final : public Awaited {
   std::int64_t bytes_ = 0;         // that are expected and have not come; below zero: have come and nobody expects them
   std::vector<BulkCopy> copies_;   // of the phase under way
   std::vector<BulkCopy> landing_;  // of complete ones that nobody has waited for
+  PendingCopies cp_asyncs_{/*ordered_elsewhere=*/true};  // of the phase under way
+  int dropped_ = 0;
   ThreadSet waiting_;
 };
 

@@ -256,6 +256,7 @@ void RaceDetector::copy_starts(const Copy& copy, const PendingCopies& owner) {
 void RaceDetector::copy_lands(const Copy& copy, const PendingCopies& owner) {
   const std::size_t offset = offset_in_shared(copy.shared);
   if (offset == SharedMemory::no_offset) return;
+  if (owner.ordered_elsewhere) return shadow_.copy_ends(offset, copy.bytes, &owner);
   if (const auto mistake = shadow_.copy_lands(offset, copy.bytes, this_thread(), copy.pc, &owner))
     report(*mistake, Access::write, copy.bytes, copy.pc);
 }

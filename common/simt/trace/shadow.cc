@@ -309,11 +309,15 @@ std::optional<Shadow::Mistake> Shadow::copy_starts(std::size_t byte, std::size_t
   return found;
 }
 
-std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
-                                                  const void* owner) {
+void Shadow::copy_ends(std::size_t byte, std::size_t size, const void* owner) {
   for_each_cell(byte, size, [&](Cell& cell, std::size_t) {
     if (cell.copy_owner == owner) cell.copy = {};
   });
+}
+
+std::optional<Shadow::Mistake> Shadow::copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
+                                                  const void* owner) {
+  copy_ends(byte, size, owner);
   return access(byte, size, thread, Access::write, pc);
 }
 

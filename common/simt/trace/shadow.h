@@ -106,6 +106,7 @@ class Shadow {
   // it. In between it belongs to `owner`, an address.
   std::optional<Mistake> copy_starts(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
                                      const void* owner);
+  void copy_ends(std::size_t byte, std::size_t size, const void* owner);  // it lands, and its start was the write
   std::optional<Mistake> copy_lands(std::size_t byte, std::size_t size, unsigned thread, const void* pc,
                                     const void* owner);
 

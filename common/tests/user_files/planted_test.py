@@ -17,6 +17,7 @@ BUILD = Path(os.environ["WORKBOOK_BUILD"])
 DIES = "dies"  # the program, as on a GPU
 HOST = "mistakes_host.cu"
 KERNELS = "mistakes_kernels.cu"
+LIBRARIES = "mistakes_libraries.cu"
 
 # The case: the words that have to be said. Where the source marks a line with the case's name, they have to name it.
 MISTAKES = {
@@ -97,6 +98,19 @@ MISTAKES = {
         "dynamic_shared_without_opting_in": "65536 bytes of dynamic shared memory: more than 49152 need cudaFuncSetAttribute",
     },
 }
+MISTAKES[LIBRARIES] = {
+    "cub_storage_without_a_barrier": "race on shared memory: no barrier between this write",
+    "cub_too_many_items": "invalid read at byte 400, 0 bytes past the end of a 400-byte allocation",
+    "cub_result_on_the_host": "invalid write of memory of the host (its stack)",
+    "barrier_without_init": "no mbarrier was made at this address",
+    "barrier_expects_too_many": "128 of 129 arrivals have come",
+    "barrier_not_waited_for": "race on shared memory: no barrier between",
+    "barrier_tile_filled_too_early": "race on shared memory: no barrier between this write of 16 bytes",
+    "pipeline_not_waited_for": "of shared memory that a cp.async of",
+    "pipeline_never_released": "deadlock: every thread of the block waits",
+    "semaphore_never_released": "deadlock: every thread of the block waits",
+    "tile_barrier_in_a_branch": "a tile: 32 of 64 threads have come; warp 1 has returned",
+}
 NOTED = {"plain_read_of_an_atomic_counter", "never_freed"}  # said, but the program has not failed by it
 END_THE_PROCESS = {"host_reads_device_memory", "host_writes_device_memory", "memcpy_of_the_host", "freed_by_the_host"}
 
@@ -158,6 +172,10 @@ class Planted(unittest.TestCase):
     def test_every_mistake_of_the_host_is_named_with_its_line(self):
         self.assertEqual(set(self.cases(HOST)), set(MISTAKES[HOST]))
         self.expect_named(HOST, counted=False)
+
+    def test_every_mistake_with_a_library_is_named(self):
+        self.assertEqual(set(self.cases(LIBRARIES)), set(MISTAKES[LIBRARIES]))
+        self.expect_named(LIBRARIES, counted=False)
 
     def test_counting_finds_the_same(self):
         self.expect_named(KERNELS, counted=True)

@@ -98,7 +98,7 @@ class Declarations(unittest.TestCase):
         for declaration, becomes in {
             "__shared__ float a[2][3], b;": f"static thread_local {shared} float a[2][3], b;",
             "static __shared__ int a;": f"static thread_local {shared} int a;",
-            "__shared__ alignas(16) T a[4];": f"static thread_local {shared} __attribute__((aligned(16))) T a[4];",
+            "__shared__ alignas(16) T a[4];": f"alignas(16) static thread_local {shared} T a[4];",
             "__shared__ __align__(8) T a[4];": f"static thread_local {shared} __attribute__((aligned(8))) T a[4];",
             "extern __shared__ float a[];": f"float (&a)[] = *reinterpret_cast<float (*)[]>{dynamic}",
             "extern __shared__ __align__(16) unsigned char a[];":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import BUILD, Failure, JsonObject, Progress, build, complain, ending_of, say, started
-from tools.user_files import access_widths, generated_main
+from tools.user_files import access_widths, cccl, generated_main
 from tools.user_files.file_flags import CUDA, Asked
 from tools.user_files.unsupported import refused
 
@@ -61,6 +61,8 @@ def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path, s
     settings = _settings(build_directory)
     front, compiler = settings["front"], settings["compiler"]
     command = [compiler, *settings["traced" if traced else "plain"], *asked.flags]
+    if found := cccl.headers():
+        command += ["-idirafter", str(found)]
     cuda = [file for file in asked.files if file.endswith(CUDA)]
     with ThreadPoolExecutor(build.cores()) as pool:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))

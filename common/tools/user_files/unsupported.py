@@ -2,6 +2,8 @@
 
 import re
 
+from tools.user_files import cccl
+
 # Names that are not declared -> what they belong to; the first that fits.
 NAMES = (
     (r"cuda(Texture|Surface|(\w*)Array|Mipmapped|ChannelFormat|Resource|Address(Mode)|Filter|"
@@ -42,8 +44,7 @@ def refused(text: str) -> list[tuple[str, int, str]]:
             file, number = (includer["file"], int(includer["line"])) if includer else (match["name"], 1)
             found.setdefault(match["why"], (file, number, match["why"]))
         elif match := NO_HEADER.match(line):
-            found.setdefault(match["name"],
-                             (match["file"], int(match["line"]), f"{match['name']} is not part of the engine"))
+            found.setdefault(match["name"], (match["file"], int(match["line"]), cccl.how_to_get(match["name"])))
         elif match := UNDECLARED.match(line):
             what = next((what for names, what in NAMES if re.match(names, match["name"])), None)
             if what:

