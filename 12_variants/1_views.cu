@@ -13,12 +13,10 @@
 
 namespace variants {
 
-using Plain = With<false, Linear, false>;
-
 extern const attention::Forward views_forward;
 extern const attention::Backward views_backward;
 constinit const attention::Forward views_forward = {.unsupported = attention::head_dim_not_8_to_128,
-                                                    .workspace_bytes = attention::no_workspace,
+                                                    .workspace_bytes = forward_workspace,
                                                     .run = run_forward<Plain>,
                                                     .writes_lse = true,
                                                     .takes = attention::views};

@@ -17,12 +17,10 @@
 
 namespace variants {
 
-using Window = With<true, Linear, false>;
-
 extern const attention::Forward window_forward;
 extern const attention::Backward window_backward;
 constinit const attention::Forward window_forward = {.unsupported = attention::head_dim_not_8_to_128,
-                                                     .workspace_bytes = attention::no_workspace,
+                                                     .workspace_bytes = forward_workspace,
                                                      .run = run_forward<Window>,
                                                      .writes_lse = true,
                                                      .takes = attention::views | attention::window};

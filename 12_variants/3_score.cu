@@ -23,9 +23,6 @@ extern const attention::Backward views_backward;
 
 namespace {
 
-using Capped = With<false, Softcap, false>;
-using WithAlibi = With<false, Alibi, false>;
-
 void forward_of_score(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   (p.softcap > 0 ? run_forward<Capped> : p.alibi ? run_forward<WithAlibi> : views_forward.run)(p, args, stream);
 }
@@ -38,7 +35,7 @@ void backward_of_score(const Problem& p, const BackwardArgs& args, cudaStream_t 
 extern const attention::Forward score_forward;
 extern const attention::Backward score_backward;
 constinit const attention::Forward score_forward = {.unsupported = attention::head_dim_not_8_to_128,
-                                                    .workspace_bytes = attention::no_workspace,
+                                                    .workspace_bytes = forward_workspace,
                                                     .run = forward_of_score,
                                                     .writes_lse = true,
                                                     .takes = attention::views | attention::softcap | attention::alibi};

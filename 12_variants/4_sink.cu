@@ -21,7 +21,7 @@ extern const attention::Backward views_backward;
 namespace {
 
 void forward_with_sink(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  (p.sink ? run_forward<With<false, Linear, true>> : views_forward.run)(p, args, stream);
+  (p.sink ? run_forward<WithSink> : views_forward.run)(p, args, stream);
 }
 
 void backward_with_sink(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
@@ -33,7 +33,7 @@ void backward_with_sink(const Problem& p, const BackwardArgs& args, cudaStream_t
 extern const attention::Forward sink_forward;
 extern const attention::Backward sink_backward;
 constinit const attention::Forward sink_forward = {.unsupported = attention::head_dim_not_8_to_128,
-                                                   .workspace_bytes = attention::no_workspace,
+                                                   .workspace_bytes = forward_workspace,
                                                    .run = forward_with_sink,
                                                    .writes_lse = true,
                                                    .takes = attention::views | attention::sink};

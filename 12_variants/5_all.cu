@@ -16,9 +16,6 @@ extern const attention::Backward views_backward, window_backward, score_backward
 namespace {
 
 // A sink costs the loop nothing, so that there is one kernel for problems with and without: their pointer says which.
-template <class Score>
-using Any = With<true, Score, true>;
-
 void forward_of_any(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   const unsigned has = attention::extras(p) & ~attention::views;
   const auto run = has == 0                                                ? views_forward.run
@@ -44,7 +41,7 @@ void backward_of_any(const Problem& p, const BackwardArgs& args, cudaStream_t st
 constexpr unsigned everything = attention::window | attention::softcap | attention::alibi | attention::sink;
 
 constexpr attention::Forward all_forward = {.unsupported = attention::head_dim_not_8_to_128,
-                                            .workspace_bytes = attention::no_workspace,
+                                            .workspace_bytes = forward_workspace,
                                             .run = forward_of_any,
                                             .writes_lse = true,
                                             .takes = attention::views | everything};

@@ -64,9 +64,6 @@ __device__ inline int heads_at_once(const Problem& p) {
 
 // Tiles of a head's queries of which a row sees one of these keys, from `start` up to `stop`; those of keys of which a
 // row of these queries sees one.
-struct Tiles {
-  int start, stop;
-};
 template <int Br>
 __device__ Tiles query_tiles(const Problem& p, int first_key, int keys) {
   const int last_key = min(first_key + keys, p.seq_k) - 1;
@@ -157,12 +154,12 @@ __device__ void make_p(float (&x)[2][queries / 8][4], const typename X::Score& s
                        const float* lse,  // [queries] in shared memory
                        Where at) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const int own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
+  const float own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
 #pragma unroll
   for (int n = 0; n < queries / 8; n++)
     for (int b = 0; b < 2; b++)
       for (int r = 0; r < 4; r++)
-        x[b][n][r] = score(x[b][n][r], own + 8 * n + r % 2 - 16 * b - 8 * (r / 2)) - lse[8 * n + 2 * t + r % 2];
+        x[b][n][r] = score(x[b][n][r], own + (8 * n + r % 2 - 16 * b - 8 * (r / 2))) - lse[8 * n + 2 * t + r % 2];
   const bool before = X::window && at.key < p.keys_of(at.row + queries - 1).first;
   if (before || at.key + 32 > p.keys_of(at.row).end) {
 #pragma unroll

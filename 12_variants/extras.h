@@ -1,5 +1,6 @@
-// What the two loops of this chapter, forward.h and backward.h, take beside a plain problem. A loop is a template over
-// one type, a With<..>, that says at compile time which extras its kernel has: a kernel pays for those alone.
+// What the loops of this chapter take beside a plain problem: forward.h and backward.h, and for Hopper hopper_forward.h
+// and hopper_backward.h. A loop is a template over one type, a With<..>, that says at compile time which extras its
+// kernel has: a kernel pays for those alone.
 #pragma once
 
 #include <cmath>
@@ -53,17 +54,19 @@ __device__ void copy_rows(T* to,  // its first row, in a tile of tile_rows
 // ---- Score functions -----------------------------------------------------------------------------------------
 //
 // What becomes of s = q k^T before the softmax, in base 2, since the softmax is: log2(e) * score. A score function may
-// depend on the distance from the key to the query's own position, i + Nk - Nq - j. Its slope is its derivative by
+// depend on the distance from the key to the query's own position, i + Nk - Nq - j, a whole number that it gets as a
+// float: from -2^24 to 2^24 that is exact, and no conversion stands in the loop. Its slope is its derivative by
 // scale * s, for the backward; it is asked for with the score that has been made, which is mostly all it takes.
 //
-// A third one is a type like these. Name it in a With<..>, and launch forward<T, D, ..> and gradients<T, S, ..> of it.
+// A third one is a type like these. Name it in a With<..>, give that to run_forward and run_backward, and put it on the
+// lists in hopper_forward.cu and hopper_backward.cu.
 
 struct Linear {
   static constexpr bool has_slope = false;  // it is 1 everywhere
   float scale_log2;
 
   __device__ Linear(const Problem& p, const float*, int) : scale_log2(p.scale * log2_e) {}
-  __device__ float operator()(float s, int) const { return s * scale_log2; }
+  __device__ float operator()(float s, float) const { return s * scale_log2; }
   __device__ float slope(float) const { return 1; }
 };
 
@@ -78,7 +81,7 @@ struct Softcap {
 
   __device__ Softcap(const Problem& p, const float*, int)
       : in(p.scale / p.softcap), cap_log2(p.softcap * log2_e), per_cap_log2(1 / cap_log2) {}
-  __device__ float operator()(float s, int) const { return cap_log2 * tanh_from_exp2(s * in); }
+  __device__ float operator()(float s, float) const { return cap_log2 * tanh_from_exp2(s * in); }
   __device__ float slope(float score) const {  // 1 - tanh^2
     const float tanh = score * per_cap_log2;
     return 1 - tanh * tanh;
@@ -92,7 +95,7 @@ struct Alibi {
 
   __device__ Alibi(const Problem& p, const float* slopes, int head)
       : scale_log2(p.scale * log2_e), per_key(slopes[head] * log2_e) {}
-  __device__ float operator()(float s, int distance) const { return s * scale_log2 - per_key * float(abs(distance)); }
+  __device__ float operator()(float s, float distance) const { return s * scale_log2 - per_key * fabsf(distance); }
   __device__ float slope(float) const { return 1; }
 };
 
@@ -104,5 +107,73 @@ struct With {
   using Score = Score_;
   static constexpr bool sink = sink_;  // forward only: a backward's loop does not change
 };
+
+using Plain = With<false, Linear, false>;
+using Window = With<true, Linear, false>;
+using Capped = With<false, Softcap, false>;
+using WithAlibi = With<false, Alibi, false>;
+using WithSink = With<false, Linear, true>;
+// For problems with several extras: any window, a sink if there is one, and one score function.
+template <class Score>
+using Any = With<true, Score, true>;
+
+// ---- Windows -------------------------------------------------------------------------------------------------
+
+// Tiles, of queries or of keys: start <= tile < stop.
+struct Tiles {
+  int start, stop;
+};
+
+// The keys that rows see: begin <= j < end is seen by one of them at least, first <= j < last by all.
+struct SeenKeys {
+  int begin, end, first, last;
+};
+template <class X>
+__device__ SeenKeys seen_by(const Problem& p, int first_row, int last_row) {
+  if constexpr (!X::window) return {0, p.visible_keys(last_row), 0, p.visible_keys(first_row)};
+  const Problem::Span of_first = p.keys_of(first_row), of_last = p.keys_of(last_row);
+  return {of_first.first, of_last.end, of_last.first, of_first.end};
+}
+
+// x of a key that its row does not see becomes -inf. x[b][n] is a C fragment of device/mma.h, with the warp's rows 16 b
+// to 16 b + 15 from first_row on, and keys 8 n to 8 n + 7 from j0 on.
+template <class X, int blocks, int columns>
+__device__ __forceinline__ void hide(float (&x)[blocks][columns][4], const Problem& p, int first_row, int j0) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int row = first_row + 16 * b + 8 * h + g;
+      const Problem::Span seen = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
+      const int left = seen.first - j0 - 2 * t, right = seen.end - j0 - 2 * t;
+#pragma unroll
+      for (int n = 0; n < columns; n++)
+        for (int c = 0; c < 2; c++)
+          if (8 * n + c >= right || (X::window && 8 * n + c < left)) x[b][n][2 * h + c] = -INFINITY;
+    }
+}
+
+// ---- Sinks ---------------------------------------------------------------------------------------------------
+
+// What a row of the forward ends with: LSE, and what its O is multiplied by.
+struct RowEnd {
+  float lse, factor;
+};
+
+// m is in base 2, and l = 0 if the row sees no key. A sink is one more term of the sum, s = sink log2(e): the larger of
+// m and s becomes the maximum, so that neither overflows; without a key it is s. O keeps its place: it is divided by
+// the new sum, times 2^(m - maximum).
+template <class X>
+__device__ RowEnd end_of_row(float m, float l, const float* sink, int head) {
+  float share = 1;
+  if (X::sink && sink) {
+    const float s = sink[head] * log2_e, top = l > 0 ? fmaxf(m, s) : s;
+    share = l > 0 ? exp2_approx(m - top) : 0;
+    l = l * share + exp2_approx(s - top);
+    m = top;
+  }
+  return {(m + log2_approx(l)) * ln_2, l > 0 ? share / l : 0};
+}
 
 }  // namespace variants

@@ -1,5 +1,6 @@
-// The forward of this chapter: chapter 08's last (3_balanced.cu), with what models add where extras.h says that it is
-// wanted. Read it beside that file: what is not about views, windows, scores or sinks is the same.
+// The forward of this chapter on every GPU since the A100: chapter 08's last (3_balanced.cu), with what models add
+// where extras.h says that it is wanted. Read it beside that file: what is not about views, windows, scores or sinks is
+// the same. On Hopper, hopper_forward.h takes its place.
 //
 // A thread block of four warps owns Br = 128 query rows of one head. Each warp carries 32 of them from Q to O,
 // alone: two blocks b = 0, 1 of 16, the height of an mma. Keys come in stages of one or two tiles of Bc, double
@@ -27,6 +28,7 @@
 #include "device/swizzle.h"
 #include "device/watch.h"
 #include "extras.h"
+#include "hopper.h"
 
 namespace variants {
 
@@ -66,17 +68,6 @@ struct ForwardViews {
   View<const T> v;  // [B, Hkv, Nk, D]
   View<T> o;        // [B, H, Nq, D]
 };
-
-// The keys that rows see: begin <= j < end is seen by one of them at least, first <= j < last by all.
-struct SeenKeys {
-  int begin, end, first, last;
-};
-template <class X>
-__device__ SeenKeys seen_by(const Problem& p, int first_row, int last_row) {
-  if constexpr (!X::window) return {0, p.visible_keys(last_row), 0, p.visible_keys(first_row)};
-  const Problem::Span of_first = p.keys_of(first_row), of_last = p.keys_of(last_row);
-  return {of_first.first, of_last.end, of_last.first, of_first.end};
-}
 
 template <class T, int D, class X>
 __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
@@ -176,28 +167,16 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
     for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
         largest[b][h] = __float_as_int(minus_l[b][h]);
-        const int own = w0 + 16 * b + 8 * h + g + p.seq_k - p.seq_q - j0 - 2 * t;  // the distance to column 0
+        const float own = w0 + 16 * b + 8 * h + g + p.seq_k - p.seq_q - j0 - 2 * t;  // the distance to column 0
         for (int n = 0; n < Bc / 8; n++) {
           float* x = s_reg[b][n] + 2 * h;
-          for (int c = 0; c < 2; c++) x[c] = score(x[c], own - 8 * n - c) - m[b][h];
+          for (int c = 0; c < 2; c++) x[c] = score(x[c], own - (8 * n + c)) - m[b][h];
           largest[b][h] = max(max(largest[b][h], __float_as_int(x[0])), __float_as_int(x[1]));
         }
       }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
-    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
-    if (j0 + Bc > of_warp.last || (X::window && j0 < of_warp.first)) {  // across an edge of what the rows see
-#pragma unroll
-      for (int b = 0; b < 2; b++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int row = w0 + 16 * b + 8 * h + g;
-          const Problem::Span seen = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
-          const int left = seen.first - j0 - 2 * t, right = seen.end - j0 - 2 * t;
-          for (int n = 0; n < Bc / 8; n++)
-            for (int c = 0; c < 2; c++)
-              if (8 * n + c >= right || (X::window && 8 * n + c < left)) s_reg[b][n][2 * h + c] = -INFINITY;
-        }
-    }
+    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));              // hidden ones too
+    if (j0 + Bc > of_warp.last || (X::window && j0 < of_warp.first)) hide<X>(s_reg, p, w0, j0);  // across an edge
     if (above) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
@@ -257,20 +236,12 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
     for (int h = 0; h < 2; h++) {
       const int row = warp * 32 + 16 * b + 8 * h + g;
       const float minus_sum = quad_sum(minus_l[b][h]);
-      float l_row = minus_sum > 0 ? 0 : -minus_sum, share = 1;  // l = 0: the row sees no key
-      if (X::sink && sink) {
-        // One more term of the sum, s = sink log2(e). The larger of m and s becomes the maximum, so that neither
-        // overflows; without a key it is s. O keeps its place: it is divided by the new sum, times 2^(m - maximum).
-        const float s = sink[head % p.heads] * log2_e, top = l_row > 0 ? fmaxf(m[b][h], s) : s;
-        share = l_row > 0 ? exp2_approx(m[b][h] - top) : 0;
-        l_row = l_row * share + exp2_approx(s - top);
-        m[b][h] = top;
-      }
-      const float inverse = l_row > 0 ? share / l_row : 0;
-      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = (m[b][h] + log2_approx(l_row)) * ln_2;
+      const float l_row = minus_sum > 0 ? 0 : -minus_sum;  // 0: the row sees no key
+      const RowEnd of_row = end_of_row<X>(m[b][h], l_row, sink, head % p.heads);
+      if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = of_row.lse;
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
-            pack2<T>(o_reg[b][n][2 * h] * inverse, o_reg[b][n][2 * h + 1] * inverse);
+            pack2<T>(o_reg[b][n][2 * h] * of_row.factor, o_reg[b][n][2 * h + 1] * of_row.factor);
     }
   __syncwarp();  // the warp's 32 rows of O are in shared memory
   const unsigned o = tensors.o.of_head(head, p.heads);
@@ -284,6 +255,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
 
 template <class X>
 void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
     const size_t shared_bytes = (Br + 4 * ForwardShape<D>::stage) * D * sizeof(T);
@@ -295,5 +267,8 @@ void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
            args.lse, args.alibi, args.sink);
   });
 }
+
+// On Hopper a count of tiles; forward() takes none.
+inline size_t forward_workspace(const Problem&) { return sizeof(int); }
 
 }  // namespace variants

@@ -114,10 +114,11 @@ endfunction()
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
 #                  [COMPARISONS]             for an exercise, traced kernels count what they compare
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
+#                  [NO_SPILLS_FOR_HOPPER]    in the files FOR_HOPPER alone: elsewhere a few registers spill, and the lesson says which
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -141,7 +142,7 @@ function(workbook_chapter)
     add_library(${chapter}_hopper_kernels OBJECT ${arg_FOR_HOPPER})
     target_link_libraries(${chapter}_hopper_kernels PUBLIC attention_kernels)
     workbook_lowest_architecture(${chapter}_hopper_kernels 90a)
-    if(arg_NO_SPILLS)
+    if(arg_NO_SPILLS OR arg_NO_SPILLS_FOR_HOPPER)
       workbook_refuse_spills(${chapter}_hopper_kernels)
     endif()
   endif()

@@ -38,6 +38,18 @@ Kind solving(const char* name, const char* looks_for, std::vector<Case> cases, s
               [=](const auto& pass, const Case& c) { return solve(pass, c, guard, judged); });
 }
 
+// The same about extras, and once more where blocks have little shared memory: there a chapter may have another loop.
+Kind solving_with_extras(const char* name, const char* looks_for, std::vector<Case> cases) {
+  return kind(name, looks_for, std::move(cases), [](const auto& pass, const Case& c) {
+    if (const std::string wrong = solve(pass, c); !wrong.empty() || !attention::unsupported(pass, c.problem).empty())
+      return wrong;
+    const LittleSharedMemory little;
+    if (!attention::unsupported(pass, c.problem).empty()) return std::string();  // made for GPUs that have more
+    const std::string wrong = solve(pass, c);
+    return wrong.empty() ? wrong : "where blocks have little shared memory, " + wrong;
+  });
+}
+
 // Lengths on both sides of the edges of the chapters' tiles: 8 and 16 rows (mma), 32, 64, 128 and, in chapter 10, 192
 // query rows; 16 to 64, 80 (D = 128) and 128 keys. Where both head dims have such a tile the pair runs with both; the
 // dtype alternates. Long rows meet few keys and the other way round, which is quick.
@@ -532,12 +544,12 @@ std::vector<Kind> make_kinds() {
        {ragged().for_("ragged tiles, at positions from 1000 on")},
        with_all_positions_moved,
        [](const attention::Backward&, const Case&) { return std::string(); }},
-      solving("windows", "edges of a window that are one off, in the mask, in a tile or in what is left out",
-              windows()),
-      solving("scores", "scores or gradients without their function, or without its derivative", scores()),
-      solving("sinks", "sinks that are missing in a sum, in LSE or in a gradient", sinks()),
-      solving("views", "strides that are forgotten, and numbers between rows", tensors_with_strides()),
-      solving("extras", "extras that are right alone and not together", extras_together()),
+      solving_with_extras(
+          "windows", "edges of a window that are one off, in the mask, in a tile or in what is left out", windows()),
+      solving_with_extras("scores", "scores or gradients without their function, or without its derivative", scores()),
+      solving_with_extras("sinks", "sinks that are missing in a sum, in LSE or in a gradient", sinks()),
+      solving_with_extras("views", "strides that are forgotten, and numbers between rows", tensors_with_strides()),
+      solving_with_extras("extras", "extras that are right alone and not together", extras_together()),
       kind("refusals", "what nobody supports, and is not refused", unsupported_head_dims(),
            [](const auto& pass, const Case& c) { return refusal_missing(pass, c); }),
   };

@@ -1,0 +1,386 @@
+// The forward of this chapter on Hopper: the loop of chapter 10's last (20_fitted.cu, launched as 23_prompt.cu does),
+// with what models add where extras.h says that it is wanted. Read it beside that file: what is not about views,
+// windows, scores or sinks is the same.
+//
+// A thread block stays as long as the kernel runs and takes tile after tile, each of 192, 128 or 64 query rows of one
+// head, with a consumer warpgroup for every 64 of them, from Q to O. One more warpgroup is the producer, of which two
+// warps have work. What each does, waits for, and signals (->):
+//
+//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
+//                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
+//   producer, warp 1   O to memory            waits for o_full                       -> q_empty
+//   consumers          the first S            waits for q_full, k_full               -> k_empty
+//                      S(j), then O += P V(j-1) starts
+//                      x = score(S(j)) - m, and P = 2^x, while P V(j-1) runs
+//                      O follows m                                                   -> v_empty
+//                      O / l, with the sink   to shared memory, where Q was          -> o_full
+//
+// Views: a tensor map takes any strides, so they are the map's, and no thread computes with them. Heads and batches
+// are two dimensions of it, and columns one, so a copy brings a page of 64 columns, and a tile of D = 128 is two.
+//
+// Window: K and V come from the first tile that a row of the block sees to the last. Of those a consumer lets pass by
+// what its own 64 rows do not see, on both sides. A tile is masked if it crosses an edge of what the warp's 16 rows
+// see.
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/dispatch.h"
+#include "attention/schedule.h"
+#include "device/bulk_copy.h"
+#include "device/dependent_launch.h"
+#include "device/elect.h"
+#include "device/lazy_softmax.h"
+#include "device/limits.h"
+#include "device/math.h"
+#include "device/mbarrier.h"
+#include "device/numeric.h"
+#include "device/proxy_fence.h"
+#include "device/ring.h"
+#include "device/setmaxnreg.h"
+#include "device/swizzled_tile.h"
+#include "device/warpgroup_tile.h"
+#include "device/watch.h"
+#include "extras.h"
+#include "hopper.h"
+
+namespace variants::on_hopper {
+
+using attention::ForwardArgs;
+using attention::Tile;
+using attention::TileList;
+using namespace warpgroup_tile;
+
+template <int consumers>
+constexpr int threads = warpgroup_threads*(consumers + 1);
+template <int consumers>
+constexpr int Br = wgmma_rows* consumers;  // query rows of a tile, wgmma_rows to a consumer
+
+// 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128. With two
+// consumers they are 168 for each of 384, in multiples of 8: 24 + 2 * 240 = 3 * 168. With one, every thread has as many
+// as it can.
+template <int consumers>
+constexpr int producer_registers = consumers == 3 ? 32 : 24;
+template <int consumers>
+constexpr int consumer_registers = consumers == 3 ? 160 : 240;
+
+template <int D>
+constexpr int Bc = 8192 / D;  // keys of a tile: 64 registers of O, 32 of S and 16 of P at D = 128; 32, 64 and 32 at 64
+constexpr int stages = 4;     // of K and V: at most 225 KB with two of Q
+
+template <class T, int D, int consumers>
+struct Shared {
+  T q[2][Br<consumers> * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  T k[stages][Bc<D> * D], v[stages][Bc<D> * D];
+  int index[2];  // in the list, of the tile that each Q belongs to
+  Mbarrier q_full[2], q_empty[2], o_full[2];
+  Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
+};
+
+struct ForwardMaps {
+  TensorMap q;  // of Q [B, H, Nq, D], in boxes of Br rows
+  TensorMap k;  // of K [B, Hkv, Nk, D], in boxes of Bc rows
+  TensorMap v;  // of V, likewise
+  TensorMap o;  // of O, as of Q
+};
+
+// The tiles of keys that rows first_row to last_row see, or if they see none, one. Rows that do not exist see none.
+template <int Bc, class X>
+__device__ Tiles key_tiles(const Problem& p, int first_row, int last_row) {
+  const SeenKeys seen = seen_by<X>(p, min(first_row, p.seq_q - 1), min(last_row, p.seq_q - 1));
+  const int start = seen.begin / Bc;
+  return {start, max(start + 1, ceil_div(seen.end, Bc))};
+}
+
+// Tells the others the index of the next tile, which q_full will say is there. One thread.
+template <class T, int D, int consumers>
+__device__ void announce(Shared<T, D, consumers>& smem, int index, const Ring<2>& q) {
+  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
+  smem.index[q.place] = index;
+}
+
+// The others' next tile; false if none is left.
+template <class T, int D, int consumers>
+__device__ bool next(Shared<T, D, consumers>& smem, const TileList<Br<consumers>>& tiles, Tile& tile,
+                     const Ring<2>& q) {
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  return tiles.get(tile, smem.index[q.place]);
+}
+
+// Starts the copies of a tile. One thread.
+template <class X, class T, int D, int consumers>
+__device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const ForwardMaps& maps, const Problem& p,
+                                     Tile tile, Ring<stages>& ring, const Ring<2>& q) {
+  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>, kv_bytes = Bc * D * sizeof(T);
+  const HeadOfBatch head(tile.head, p.heads), kv_head(p.kv_head(tile.head), p.kv_heads);
+  mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
+  load_rows<D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
+  const Tiles tiles = key_tiles<Bc, X>(p, tile.i0, tile.i0 + Br - 1);
+#pragma unroll 1
+  for (int j = tiles.start; j < tiles.stop; j++, ring.advance()) {
+    mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
+    mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
+    load_rows<D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
+    mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
+    mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
+    load_rows<D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
+  }
+}
+
+// x = score(S) - m, in place of S. True for the whole warp if a row needs another m, as in device/lazy_softmax.h.
+// `distance` is that from column 0 to row 0 of the warp.
+template <int columns, class Score>
+__device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const lazy_softmax::Rows<1>& rows,
+                                             const Score& score, int distance) {
+  int top = 0;
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const float own = distance + 8 * h + int(threadIdx.x % 32 / 4) - 2 * int(threadIdx.x % 4);
+    int largest = __float_as_int(rows.minus_l[0][h]);
+#pragma unroll
+    for (int n = 0; n < columns; n++) {
+      float* pair = x[0][n] + 2 * h;
+      for (int c = 0; c < 2; c++) pair[c] = score(pair[c], own - (8 * n + c)) - rows.m[0][h];
+      largest = max(max(largest, __float_as_int(pair[0])), __float_as_int(pair[1]));
+    }
+    top = max(top, largest);
+  }
+  return __any_sync(0xffffffff, top > __float_as_int(lazy_softmax::headroom));
+}
+
+// A consumer's 64 rows of a tile.
+template <class X, class T, int D, int consumers>
+__device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Problem& p, Tile tile, Ring<stages>& ring,
+                                       const Ring<2>& q, float* lse, const float* alibi, const float* sink) {
+  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
+  const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
+  const int first_row = tile.i0 + warp_row, own_row = tile.i0 + wgmma_rows * consumer;
+  const Tiles tiles = key_tiles<Bc, X>(p, tile.i0, tile.i0 + Br - 1);
+  const Tiles own = key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1);
+  const SeenKeys of_warp = seen_by<X>(p, first_row, first_row + 15);
+  const typename X::Score score(p, alibi, tile.head);
+  const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
+
+  float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
+  uint32_t p_reg[1][Bc / 16][4];
+  lazy_softmax::Rows<1> rows;
+  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
+  // x in place of S, and whether m has to rise for it
+  const auto make_x = [&](int j) {
+    watch_step("2. x = score(S) - m; m rises only if it must; P = 2^x");
+    watch("S", scores(j), s_reg, p.scale);
+    const int j0 = j * Bc;
+    const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j0);
+    if (j0 + Bc > of_warp.last || (X::window && j0 < of_warp.first)) hide<X>(s_reg, p, first_row, j0);
+    return above;
+  };
+  // This warp no longer needs the buffer that the mbarrier guards.
+  const auto release = [&](Mbarrier& empty) {
+    if (lane == 0) mbarrier_arrive(&empty);
+  };
+  // Tiles that only the other warpgroups compute
+  const auto let_pass = [&](int from, int to) {
+#pragma unroll 1
+    for (int j = from; j < to; j++, ring.advance()) {
+      mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+      release(smem.k_empty[ring.place]);
+      mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+      release(smem.v_empty[ring.place]);
+    }
+  };
+
+  if constexpr (X::window) let_pass(tiles.start, own.start);
+  mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+  watch_step("1. S = Q K^T");
+  wgmma_fence();
+  start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+  wgmma_wait<0>(s_reg);
+  release(smem.k_empty[ring.place]);
+  if (make_x(own.start)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(own.start));
+
+#pragma unroll 1
+  for (int j = own.start + 1; j < own.stop; j++) {
+    const Ring<stages> before = ring;
+    ring.advance();
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+    mbarrier_wait(&smem.v_full[before.place], before.parity);
+    watch_step("1. S = Q K^T; beside it O += P V of the tile before");
+    wgmma_fence();
+    start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+    start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
+    wgmma_wait<1>(s_reg);
+    release(smem.k_empty[ring.place]);
+    const bool above = make_x(j);
+    // Beside the product P V. With two consumers it pays where exponentials take as long as the products, at D = 64
+    if constexpr (consumers == 3 || (consumers == 2 && D == 64)) {
+      float correction[1][2] = {{1, 1}};
+      if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
+      lazy_softmax::watch_rows(state, rows);
+      lazy_softmax::exponentiate_in_place(s_reg, rows, scores(j));  // beside a product, in machine code too
+      // What stands before this wait stays before the one that follows
+      mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it
+      wgmma_wait<0>(o_reg);
+      release(smem.v_empty[before.place]);
+      if (above) lazy_softmax::rescale(o_reg, correction);
+      watch("O", state, o_reg);
+      swizzled_tile::round_fragments<T, Bc>(p_reg, s_reg);
+    } else {
+      wgmma_wait<0>(o_reg);
+      release(smem.v_empty[before.place]);
+      if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
+      lazy_softmax::watch_rows(state, rows, o_reg);
+      lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
+    }
+  }
+
+  mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+  watch_step("3. O += P V");
+  wgmma_fence();
+  start_sum<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
+  wgmma_wait<0>(o_reg);
+  lazy_softmax::watch_rows(state, rows, o_reg);
+  release(smem.v_empty[ring.place]);
+  ring.advance();
+  let_pass(own.stop, tiles.stop);
+
+  watch_step("O / l and LSE");
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const int row = first_row + 8 * h + lane / 4;
+    const RowEnd of_row = end_of_row<X>(rows.m[0][h], rows.l(0, h), sink, tile.head % p.heads);
+    if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = of_row.lse;
+#pragma unroll
+    for (int n = 0; n < D / 8; n++)
+      for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= of_row.factor;
+  }
+  uint32_t o_half[1][D / 16][4];
+  swizzled_tile::round_fragments<T, D>(o_half, o_reg);
+  swizzled_tile::store_fragments<Br, D>(smem.q[q.place] + warp_row * page_row, o_half, 0);
+  fence_proxy_async();
+  __syncwarp();  // the warp's rows of O are in shared memory
+  release(smem.o_full[q.place]);
+}
+
+template <class T, int D, int consumers, class X>
+__global__ void __launch_bounds__(threads<consumers>, 1)
+    forward(const __grid_constant__ ForwardMaps maps, Problem p, TileList<Br<consumers>> tiles,
+            int* taken,          // how many of the list, without the first of each thread block; null if those are all
+            float* lse,          // [B, H, Nq]
+            const float* alibi,  // [B, H]
+            const float* sink)   // [H], or none
+{
+  constexpr int Br = on_hopper::Br<consumers>;
+  Shared<T, D, consumers>& smem = *dynamic_shared<Shared<T, D, consumers>, tile_alignment>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; i++) {
+      mbarrier_init(&smem.q_full[i], 1);
+      mbarrier_init(&smem.q_empty[i], 1);
+      mbarrier_init(&smem.o_full[i], 4 * consumers);  // their warps
+    }
+    for (int i = 0; i < stages; i++) {
+      mbarrier_init(&smem.k_full[i], 1);
+      mbarrier_init(&smem.v_full[i], 1);
+      mbarrier_init(&smem.k_empty[i], 4 * consumers);
+      mbarrier_init(&smem.v_empty[i], 4 * consumers);
+    }
+    fence_mbarrier_init();
+  }
+  grid_dependency_wait();  // the kernel before this one has set the count, in global memory
+  __syncthreads();         // the mbarriers are there
+
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
+  Ring<stages> ring;
+  Ring<2> q;
+  Tile tile;
+  if (warpgroup == consumers) {
+    if constexpr (consumers > 1) setmaxnreg_dec<producer_registers<consumers>>();
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
+    if (warp == 0 && elect_one()) {
+      int index = blockIdx.x;
+      for (; tiles.get(tile, index); index = taken ? gridDim.x + atomicAdd(taken, 1) : INT_MAX, q.advance()) {
+        announce(smem, index, q);
+        load<X>(smem, maps, p, tile, ring, q);
+      }
+      announce(smem, index, q);
+      mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
+    } else if (warp == 1 && elect_one()) {
+      for (; next(smem, tiles, tile, q); q.advance()) {
+        mbarrier_wait(&smem.o_full[q.place], q.parity);
+        store_rows<D, Br>(maps.o, smem.q[q.place], tile.i0, HeadOfBatch(tile.head, p.heads));
+        bulk_commit();
+        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
+        mbarrier_arrive(&smem.q_empty[q.place]);
+      }
+    }
+  } else {
+    if constexpr (consumers > 1) setmaxnreg_inc<consumer_registers<consumers>>();
+    for (; next(smem, tiles, tile, q); q.advance()) attend<X>(smem, p, tile, ring, q, lse, alibi, sink);
+  }
+}
+
+static __global__ void take_none(int* taken) {
+  watch_step("no tile is taken yet");
+  *taken = 0;
+}
+
+// Whether later rows see more keys: then tiles of the last rows are the longest, and begin first.
+inline bool grows(const Problem& p) {
+  return (p.mask == attention::Mask::causal || p.window_right >= 0) && p.window_left < 0;
+}
+
+// The number of consumers with which the tiles of all rows should be done first.
+inline int consumers_for(const Problem& p) {
+  const auto ends = [&](int consumers) {
+    const double tiles = double(p.batch) * p.heads * ceil_div(p.seq_q, wgmma_rows * consumers);
+    // If all tiles take equally long, a last round that is not full takes as long as any other. If they grow, the short
+    // ones come last, and fill it.
+    const double rounds = grows(p) ? std::max(1.0, tiles / multiprocessors()) : std::ceil(tiles / multiprocessors());
+    // A tile's time, as a share of that with three consumers. With one it is more than a third, since K and V come to
+    // shared memory as often.
+    return rounds * (consumers == 3 ? 1 : consumers == 2 ? 0.75 : 0.57);
+  };
+  int best = 3;
+  for (int consumers = 2; consumers > 0; consumers--)
+    if (ends(consumers) < ends(best)) best = consumers;
+  return best;
+}
+
+template <class T, int D, int consumers, class X>
+void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
+  const ForwardMaps maps = {
+      tile_map<Br>(p, view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q), p.heads, p.seq_q),
+      tile_map<Bc>(p, view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k), p.kv_heads, p.seq_k),
+      tile_map<Bc>(p, view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k), p.kv_heads, p.seq_k),
+      tile_map<Br>(p, view<T>(p, args.o, args.o_strides, p.heads, p.seq_q), p.heads, p.seq_q)};
+  TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
+  tiles.mask = grows(p) ? attention::Mask::causal : attention::Mask::none;  // that is, the last rows first
+  const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
+  int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
+  if (taken) launch(take_none, {1, 1, 0, stream}, taken);
+  launch_grid(forward<T, D, consumers, X>,
+              {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
+              taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, args.lse, args.alibi, args.sink);
+}
+
+template <class X>
+void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    switch (consumers_for(p)) {
+      case 1:
+        return launch_forward<T, D, 1, X>(p, args, stream);
+      case 2:
+        return launch_forward<T, D, 2, X>(p, args, stream);
+      default:
+        return launch_forward<T, D, 3, X>(p, args, stream);
+    }
+  });
+}
+
+}  // namespace variants::on_hopper
