@@ -350,7 +350,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
       multiply_tile<S, X, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile,
                                 q_tile + Br * D, stats_smem + step % 2 * 2 * Br,
                                 ds_smem + step % 2 * S::ds_stage + own * page_row, p,
-                                typename X::Score(p, tensors.alibi, head), pair, {i0, j},
+                                typename X::Score(p, tensors.alibi).of_head(head), pair, {i0, j},
                                 {int64_t(head) * p.seq_q + i0, j, p.seq_q - i0, p.seq_k - j},
                                 {int64_t(kv_head) * p.seq_k + j, 0, p.seq_k - j, D});
     };

@@ -58,14 +58,15 @@ __device__ void copy_rows(T* to,  // its first row, in a tile of tile_rows
 // float: from -2^24 to 2^24 that is exact, and no conversion stands in the loop. Its slope is its derivative by
 // scale * s, for the backward; it is asked for with the score that has been made, which is mostly all it takes.
 //
-// A third one is a type like these. Name it in a With<..>, give that to run_forward and run_backward, and put it on the
-// lists in hopper_forward.cu and hopper_backward.cu.
+// A third one is a type like these. Name it in a With<..>, give that to run_forward and run_backward as 3_score.cu
+// does, and list it in hopper_score.cu.
 
 struct Linear {
-  static constexpr bool has_slope = false;  // it is 1 everywhere
+  static constexpr bool has_slope = false, has_series = false;  // the slope is 1 everywhere
   float scale_log2;
 
-  __device__ Linear(const Problem& p, const float*, int) : scale_log2(p.scale * log2_e) {}
+  __host__ __device__ Linear(const Problem& p, const float*) : scale_log2(p.scale * log2_e) {}
+  __device__ Linear of_head(int) const { return *this; }
   __device__ float operator()(float s, float) const { return s * scale_log2; }
   __device__ float slope(float) const { return 1; }
 };
@@ -74,13 +75,36 @@ struct Linear {
 // tanh.approx errs by 2^-11: with a cap of 30 that would be 1.5% of P.)
 __device__ inline float tanh_from_exp2(float x) { return 1 - 2 * reciprocal_approx(1 + exp2_approx(2 * log2_e * x)); }
 
+// The same without the special function unit, for |x| <= 1: an odd polynomial in x = in * s with the least relative
+// error, 2^-20.5 with its roundings. times * tanh(in * s) is s (c[0] + c[1] s^2 + c[2] s^4 + ..).
+struct TanhSeries {
+  float largest;  // |s|; below 0 if powers of `in` leave fp32: then there is no series
+  float c[6];
+
+  __host__ __device__ TanhSeries(float in, float times) : largest(-1) {
+    constexpr float p[6] = {0.9999994f, -0.33329043f, 0.13281438f, -0.05160576f, 0.0167432f, -0.00306709f};
+    if (fabsf(in) > 5e-4f && fabsf(in) < 1e2f) largest = fabsf(1 / in);
+    float power = times * in;
+    for (int i = 0; i < 6; i++, power *= in * in) c[i] = p[i] * power;
+  }
+  __device__ float operator()(float s, float) const {
+    const float square = s * s;
+    float sum = c[5];
+#pragma unroll
+    for (int i = 4; i >= 0; i--) sum = sum * square + c[i];
+    return sum * s;
+  }
+};
+
 // softcap * tanh(scale s / softcap): Gemma 2 (2024), section 2.
 struct Softcap {
-  static constexpr bool has_slope = true;
+  static constexpr bool has_slope = true, has_series = true;
   float in, cap_log2, per_cap_log2;
+  TanhSeries series;  // of the score where it is within its cap, as nearly all are
 
-  __device__ Softcap(const Problem& p, const float*, int)
-      : in(p.scale / p.softcap), cap_log2(p.softcap * log2_e), per_cap_log2(1 / cap_log2) {}
+  __host__ __device__ Softcap(const Problem& p, const float*)
+      : in(p.scale / p.softcap), cap_log2(p.softcap * log2_e), per_cap_log2(1 / cap_log2), series(in, cap_log2) {}
+  __device__ Softcap of_head(int) const { return *this; }
   __device__ float operator()(float s, float) const { return cap_log2 * tanh_from_exp2(s * in); }
   __device__ float slope(float score) const {  // 1 - tanh^2
     const float tanh = score * per_cap_log2;
@@ -90,14 +114,34 @@ struct Softcap {
 
 // scale s - slope |distance|: Press et al., "Train Short, Test Long" (2022), section 3.
 struct Alibi {
-  static constexpr bool has_slope = false;
-  float scale_log2, per_key;
+  static constexpr bool has_slope = false, has_series = false;
+  float scale_log2, per_key = 0;
+  const float* slopes;  // [B, H]
 
-  __device__ Alibi(const Problem& p, const float* slopes, int head)
-      : scale_log2(p.scale * log2_e), per_key(slopes[head] * log2_e) {}
+  __host__ __device__ Alibi(const Problem& p, const float* slopes) : scale_log2(p.scale * log2_e), slopes(slopes) {}
+  __device__ Alibi of_head(int head) const {
+    Alibi own = *this;
+    own.per_key = slopes[head] * log2_e;
+    return own;
+  }
   __device__ float operator()(float s, float distance) const { return s * scale_log2 - per_key * fabsf(distance); }
   __device__ float slope(float) const { return 1; }
 };
+
+// f(score function), for all s of a warp. If they are small enough, a series takes the function's place.
+template <class Score, int blocks, int columns, class F>
+__device__ __forceinline__ auto with_score(const Score& score, const float (&s)[blocks][columns][4], F&& f) {
+  if constexpr (Score::has_series) {
+    float largest = 0;
+#pragma unroll
+    for (int b = 0; b < blocks; b++)
+#pragma unroll
+      for (int n = 0; n < columns; n++)
+        for (int r = 0; r < 4; r++) largest = fmaxf(largest, fabsf(s[b][n][r]));
+    if (!__any_sync(0xffffffff, largest > score.series.largest)) return f(score.series);
+  }
+  return f(score);
+}
 
 // ---- What a kernel has ---------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   const SeenKeys of_block = seen_by<X>(p, i0, min(i0 + Br, p.seq_q) - 1);
   const SeenKeys of_warp = seen_by<X>(p, w0, w0 + 31);
   const int begin = of_block.begin / stage * stage, end = of_block.end;
-  const typename X::Score score(p, alibi, head);
+  const typename X::Score score = typename X::Score(p, alibi).of_head(head);
   const unsigned q_row = head * p.seq_q + i0;  // over all heads
 
   copy_rows<Br, D, Br, threads>(q_smem, tensors.q, tensors.q.of_head(head, p.heads), i0, p.seq_q);

@@ -1,6 +1,6 @@
 // Which problems of this chapter take the loops of chapter 10, and tensors of any strides as tensor maps. The kernels
 // themselves are in hopper_forward.h and hopper_backward.h. They are compiled for compute capability 9.0a alone, in
-// hopper_forward.cu and hopper_backward.cu, which list the extras that they are made for.
+// files of their own: hopper_views.cu and so on, one for each rung.
 #pragma once
 
 #include <algorithm>

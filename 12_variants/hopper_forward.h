@@ -134,27 +134,30 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Forwar
 // `distance` is that from column 0 to row 0 of the warp.
 template <int columns, class Score>
 __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const lazy_softmax::Rows<1>& rows,
-                                             const Score& score, int distance) {
-  int top = 0;
+                                             const Score& function, int distance) {
+  const int top = with_score(function, x, [&](const auto& score) {
+    int largest[2];
 #pragma unroll
-  for (int h = 0; h < 2; h++) {
-    const float own = distance + 8 * h + int(threadIdx.x % 32 / 4) - 2 * int(threadIdx.x % 4);
-    int largest = __float_as_int(rows.minus_l[0][h]);
+    for (int h = 0; h < 2; h++) {
+      const float own = distance + 8 * h + int(threadIdx.x % 32 / 4) - 2 * int(threadIdx.x % 4);
+      largest[h] = __float_as_int(rows.minus_l[0][h]);
 #pragma unroll
-    for (int n = 0; n < columns; n++) {
-      float* pair = x[0][n] + 2 * h;
-      for (int c = 0; c < 2; c++) pair[c] = score(pair[c], own - (8 * n + c)) - rows.m[0][h];
-      largest = max(max(largest, __float_as_int(pair[0])), __float_as_int(pair[1]));
+      for (int n = 0; n < columns; n++) {
+        float* pair = x[0][n] + 2 * h;
+        for (int c = 0; c < 2; c++) pair[c] = score(pair[c], own - (8 * n + c)) - rows.m[0][h];
+        largest[h] = max(max(largest[h], __float_as_int(pair[0])), __float_as_int(pair[1]));
+      }
     }
-    top = max(top, largest);
-  }
+    return max(largest[0], largest[1]);
+  });
   return __any_sync(0xffffffff, top > __float_as_int(lazy_softmax::headroom));
 }
 
 // A consumer's 64 rows of a tile.
 template <class X, class T, int D, int consumers>
 __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Problem& p, Tile tile, Ring<stages>& ring,
-                                       const Ring<2>& q, float* lse, const float* alibi, const float* sink) {
+                                       const Ring<2>& q, const typename X::Score& score, float* lse,
+                                       const float* sink) {
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
@@ -162,7 +165,6 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   const Tiles tiles = key_tiles<Bc, X>(p, tile.i0, tile.i0 + Br - 1);
   const Tiles own = key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1);
   const SeenKeys of_warp = seen_by<X>(p, first_row, first_row + 15);
-  const typename X::Score score(p, alibi, tile.head);
   const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
@@ -270,10 +272,10 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
 template <class T, int D, int consumers, class X>
 __global__ void __launch_bounds__(threads<consumers>, 1)
     forward(const __grid_constant__ ForwardMaps maps, Problem p, TileList<Br<consumers>> tiles,
-            int* taken,          // how many of the list, without the first of each thread block; null if those are all
-            float* lse,          // [B, H, Nq]
-            const float* alibi,  // [B, H]
-            const float* sink)   // [H], or none
+            int* taken,  // how many of the list, without the first of each thread block; null if those are all
+            typename X::Score score,
+            float* lse,         // [B, H, Nq]
+            const float* sink)  // [H], or none
 {
   constexpr int Br = on_hopper::Br<consumers>;
   Shared<T, D, consumers>& smem = *dynamic_shared<Shared<T, D, consumers>, tile_alignment>();
@@ -320,7 +322,8 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     }
   } else {
     if constexpr (consumers > 1) setmaxnreg_inc<consumer_registers<consumers>>();
-    for (; next(smem, tiles, tile, q); q.advance()) attend<X>(smem, p, tile, ring, q, lse, alibi, sink);
+    for (; next(smem, tiles, tile, q); q.advance())
+      attend<X>(smem, p, tile, ring, q, score.of_head(tile.head), lse, sink);
   }
 }
 
@@ -366,7 +369,8 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   if (taken) launch(take_none, {1, 1, 0, stream}, taken);
   launch_grid(forward<T, D, consumers, X>,
               {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
-              taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, args.lse, args.alibi, args.sink);
+              taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),
+              args.lse, args.sink);
 }
 
 template <class X>

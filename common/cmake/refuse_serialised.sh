@@ -9,6 +9,11 @@ status=$?
 cat "$said" >&2
 [ "$status" -eq 0 ] || exit "$status"
 
+# Those that the source includes and that lie beside it.
+headers() {
+  sed -n 's|^#include "\([^"/]*\)"$|\1|p' "$source" | sed "s|^|$(dirname "$source")/|"
+}
+
 before= source= object=
 for argument; do
   case $argument in *.cu) source=$argument ;; esac
@@ -18,7 +23,7 @@ done
 if grep -qE '\(C75(0[89]|1[0-9])\)' "$said"; then
   echo "wgmma is serialised: this fails the build (common/cmake/refuse_serialised.sh)" >&2
   status=1
-elif [ -f "$source" ] && [ -f "$object" ] && grep -q '// beside a product, in machine code too$' "$source"; then
+elif [ -f "$source" ] && [ -f "$object" ] && grep -qs '// beside a product, in machine code too$' "$source" $(headers); then
   PYTHONPATH=$(dirname "$0")/.. python3 -B -m tools.machine_code.order "$source" "$object" >&2 || status=1
 fi
 [ "$status" -eq 0 ] || rm -f "$object" # or the next build would take it for good

@@ -10,6 +10,7 @@ from each, the last that happened to the products is that one was started, or a 
 is asked by common/cmake/refuse_serialised.sh, with the object file that nvcc has made of the source, for one GPU.
 """
 
+import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -24,9 +25,10 @@ MARK = "// beside a product, in machine code too"
 
 
 def marked(source: Path) -> list[str]:
-    """["10_hopper/17_ahead.cu:175", ..]"""
-    return [f"{source.parent.name}/{source.name}:{number}"
-            for number, line in enumerate(source.read_text().splitlines(), 1) if line.endswith(MARK)]
+    """["10_hopper/17_ahead.cu:175", ..], also in headers beside the source that it includes."""
+    headers = [source.parent / name for name in re.findall(r'^#include "([^"/]+)"$', source.read_text(), re.M)]
+    return [f"{file.parent.name}/{file.name}:{number}" for file in [source, *filter(Path.exists, headers)]
+            for number, line in enumerate(file.read_text().splitlines(), 1) if line.endswith(MARK)]
 
 
 def misplaced(text: str, places: list[str]) -> list[str]:
