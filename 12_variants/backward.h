@@ -1,10 +1,10 @@
-// The backward of this chapter: chapter 08's last (4_ordered_backward.cu), with what models add where extras.h says
-// that it is wanted. Read it beside that file.
+// The backward of this chapter on every GPU since the A100: chapter 08's last (4_ordered_backward.cu), with what models
+// add where extras.h says that it is wanted. Read it beside that file. On Hopper, hopper_backward.h takes its place.
 //
-//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); zeros in dQ for rows that see no key
+//   prepare    what the gradients need of each query (backward_rows.h)
 //   gradients  a thread block owns Bc rows of K and V and their gradients; Q and dO pass by in tiles of Br rows, of all
 //              query heads that read this kv head, in each the tiles that see a key of the block
-//   of_sinks   a thread block per head: what each row adds to the sink's gradient
+//   of_sinks   the sinks' gradients (backward_rows.h)
 //
 // Each of a block's rows belongs to one warp or one pair of warps, 32 rows to each. For each tile that passes by:
 //
@@ -19,22 +19,23 @@
 // by their own number, and the first block to add to a tile of dQ is not the head's first any more.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "attention/backward_workspace.h"
 #include "attention/padded.h"
+#include "backward_rows.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
 #include "device/semaphore.h"
 #include "extras.h"
+#include "hopper.h"
 
 namespace variants {
 
-using attention::BackwardArgs;
 using backward_pairs::end_tile_of_pair;
 using backward_pairs::Role;
-using backward_tile::p_factor;
 using namespace swizzled_tile;
 
 constexpr size_t place_bytes = 2 * sizeof(int);  // of shared memory, for the block's place
@@ -60,19 +61,6 @@ struct BackwardTensors {
 // How many kv heads the tickets go round, as in chapter 08: many if blocks of a head begin at different tiles.
 __device__ inline int heads_at_once(const Problem& p) {
   return p.mask == attention::Mask::causal || p.window_right >= 0 ? 64 : 16;
-}
-
-// Tiles of a head's queries of which a row sees one of these keys, from `start` up to `stop`; those of keys of which a
-// row of these queries sees one.
-template <int Br>
-__device__ Tiles query_tiles(const Problem& p, int first_key, int keys) {
-  const int last_key = min(first_key + keys, p.seq_k) - 1;
-  return {p.queries_of(first_key).first / Br, ceil_div(p.queries_of(last_key).end, Br)};
-}
-template <int Bc>
-__device__ Tiles key_tiles(const Problem& p, int first_row, int rows) {
-  const int last_row = min(first_row + rows, p.seq_q) - 1;
-  return {p.keys_of(first_row).first / Bc, ceil_div(p.keys_of(last_row).end, Bc)};
 }
 
 // Adds the warp's part of dQ of a tile, counted over all heads; `keys` are the tiles of keys whose blocks do.
@@ -111,36 +99,6 @@ __device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, cons
           atomic_add_4(&to->x, x);
       }
   }
-}
-
-// D / 8 lanes per query row, 8 elements each.
-template <class T, class S>
-__global__ void prepare(Problem p,
-                        View<const T> o,    // [B, H, Nq, D]
-                        const float* lse,   // [B, H, Nq]
-                        View<const T> d_o,  // [B, H, Nq, D]
-                        float* stats,       // [B * H * tiles][2][Br]
-                        int* turns,         // [B * H * tiles][warps]
-                        int* tickets,
-                        View<T> dq)  // [B, H, Nq, D]
-{
-  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
-  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = ceil_div(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
-  const unsigned i = tile % head_tiles * Br + row % Br;
-  const T* const o_row = o.at_row(o.of_head(head, p.heads) + lane, i);
-  const T* const d_o_row = d_o.at_row(d_o.of_head(head, p.heads) + lane, i);
-  const bool exists = i < unsigned(p.seq_q);
-  const backward_tile::RowStatistics of_row =
-      backward_tile::row_statistics<D>(exists, o_row, d_o_row, lse + size_t(head) * p.seq_q + i);
-  if (exists && p.keys_of(i).end <= p.keys_of(i).first)
-    store_pack8(dq.at_row(dq.of_head(head, p.heads) + lane, i), Pack8<T>{});
-  if (lane == 0) {
-    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
-    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
-    if (row % Br < S::warps) turns[size_t(tile) * S::warps + row % Br] = 0;
-  }
-  if (thread == 0) *tickets = 0;
 }
 
 // What a warp's score function and mask are told of its 32 keys and a tile of queries.
@@ -394,33 +352,9 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
                       p.scale, p.seq_k - j, size_t(tensors.dk.row) * 8);
 }
 
-// The sink is a key whose V is 0: P = exp(sink - LSE), dP = 0, and dS = P (0 - delta), over all rows of a head. The
-// threads of a block take rows in turn and add up in one order.
-constexpr int sink_threads = 256;
-inline __global__ void __launch_bounds__(sink_threads) of_sinks(Problem p, int Br, const float* sink,  // [H]
-                                                                const float* stats,  // [B * H * tiles][2][Br]
-                                                                float* d_sink)       // [H]
-{
-  __shared__ float sums[sink_threads];
-  const int head = blockIdx.x, rows = ceil_div(p.seq_q, Br) * Br;
-  const float s = sink[head] * log2_e;
-  float sum = 0;
-  for (int b = 0; b < p.batch; b++)
-    for (int i = threadIdx.x; i < rows; i += sink_threads) {
-      const float* tile = stats + (size_t(b * p.heads + head) * rows + i / Br * Br) * 2;
-      const float lse = tile[i % Br] + backward_tile::p_factor_exponent, delta = tile[Br + i % Br] * p_factor;
-      sum -= exp2_approx(s - lse) * delta;  // a row that does not exist has an LSE of inf
-    }
-  sums[threadIdx.x] = sum;
-  for (int half = sink_threads / 2; half > 0; half /= 2) {
-    __syncthreads();  // all sums of the step before are there
-    if (int(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
-  if (threadIdx.x == 0) d_sink[head] = sums[0];
-}
-
 template <class X>
 void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  if (on_hopper::takes(p, args)) return on_hopper::run_backward<X>(p, args, stream);
   attention::by_dtype_and_shape(p, place_bytes, [&]<class T, class S>() {
     const attention::BackwardTiles<S> tiles(p);
     const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, S::warps);
@@ -441,15 +375,17 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
                                         tickets,
                                         tiles.kv_tiles,
                                         tiles.head_tiles};
-    launch(prepare<T, S>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns, tickets, dq);
+    launch(prepare<T, S, S::warps>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
+           tickets, dq);
     launch(gradients<T, S, X>, {tiles.key_blocks, S::threads, S::shared_bytes + place_bytes, stream}, p, tensors);
-    if (p.sink) launch(of_sinks, {unsigned(p.heads), sink_threads, 0, stream}, p, S::Br, args.sink, stats, args.d_sink);
+    if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
   });
 }
 
-// For tiles of 64 queries; those of 32 take no more.
+// For tiles of 64 queries (those of 32 take no more), or for Hopper's.
 inline size_t backward_workspace(const Problem& p) {
-  return attention::BackwardWorkspace::bytes(p, 64, backward_pairs::Shape128::warps);
+  return std::max(attention::BackwardWorkspace::bytes(p, 64, backward_pairs::Shape128::warps),
+                  on_hopper::backward_workspace(p));
 }
 
 }  // namespace variants

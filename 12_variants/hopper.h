@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "attention/backward_workspace.h"
 #include "attention/rung.h"
 #include "device/bulk_copy.h"
 #include "device/tensor_map.h"
@@ -61,8 +62,20 @@ inline bool takes(const Problem& p, std::initializer_list<attention::Strides> of
 inline bool takes(const Problem& p, const attention::ForwardArgs& args) {
   return takes(p, {args.q_strides, args.o_strides}, {args.k_strides, args.v_strides});
 }
+inline bool takes(const Problem& p, const attention::BackwardArgs& args) {
+  return takes(p, {args.q_strides, args.d_o_strides, args.dq_strides}, {args.k_strides, args.v_strides});
+}
 
 template <class X>
 void run_forward(const Problem& p, const attention::ForwardArgs& args, cudaStream_t stream);
+template <class X>
+void run_backward(const Problem& p, const attention::BackwardArgs& args, cudaStream_t stream);
+
+// What run_backward takes: tiles of 128 queries at D = 64 and of 64 at D = 128, and of each two parts of dQ.
+constexpr int query_rows(int D) { return 128 * 64 / D; }
+constexpr int dq_parts = 2;
+inline size_t backward_workspace(const Problem& p) {
+  return attention::BackwardWorkspace::bytes(p, query_rows(p.head_dim <= 64 ? 64 : 128), dq_parts);
+}
 
 }  // namespace variants::on_hopper

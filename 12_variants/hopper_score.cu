@@ -1,10 +1,13 @@
 // The kernels for Hopper of the rung `score`: a file of its own, since they are compiled for compute capability 9.0a
 // alone.
+#include "hopper_backward.h"
 #include "hopper_forward.h"
 
 namespace variants::on_hopper {
 
 template void run_forward<Capped>(const Problem&, const ForwardArgs&, cudaStream_t);
 template void run_forward<WithAlibi>(const Problem&, const ForwardArgs&, cudaStream_t);
+template void run_backward<Capped>(const Problem&, const BackwardArgs&, cudaStream_t);
+template void run_backward<WithAlibi>(const Problem&, const BackwardArgs&, cudaStream_t);
 
 }  // namespace variants::on_hopper

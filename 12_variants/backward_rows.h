@@ -1,0 +1,89 @@
+// What both backwards of this chapter, backward.h and hopper_backward.h, have in common: which tiles of queries and
+// keys see one another, and the small kernels before and after the gradients. S is a shape: D, Br, threads. `parts` is
+// how many semaphores a tile of dQ has.
+//
+//   prepare    a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); zeros in dQ for rows that see no key
+//   of_sinks   a thread block per head: what each row adds to the sink's gradient
+#pragma once
+
+#include "attention/backward_workspace.h"
+#include "device/backward_tile.h"
+#include "extras.h"
+
+namespace variants {
+
+using attention::BackwardArgs;
+using backward_tile::p_factor;
+
+// Tiles of a head's queries of which a row sees one of these keys, from `start` up to `stop`; those of keys of which a
+// row of these queries sees one.
+template <int Br>
+__device__ Tiles query_tiles(const Problem& p, int first_key, int keys) {
+  const int last_key = min(first_key + keys, p.seq_k) - 1;
+  return {p.queries_of(first_key).first / Br, ceil_div(p.queries_of(last_key).end, Br)};
+}
+template <int Bc>
+__device__ Tiles key_tiles(const Problem& p, int first_row, int rows) {
+  const int last_row = min(first_row + rows, p.seq_q) - 1;
+  return {p.keys_of(first_row).first / Bc, ceil_div(p.keys_of(last_row).end, Bc)};
+}
+
+// D / 8 lanes per query row, 8 elements each.
+template <class T, class S, int parts>
+__global__ void prepare(Problem p,
+                        View<const T> o,    // [B, H, Nq, D]
+                        const float* lse,   // [B, H, Nq]
+                        View<const T> d_o,  // [B, H, Nq, D]
+                        float* stats,       // [B * H * tiles][2][Br]
+                        int* turns,         // [B * H * tiles][parts]
+                        int* tickets,
+                        View<T> dq)  // [B, H, Nq, D]
+{
+  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
+  const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
+  const unsigned head_tiles = ceil_div(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
+  const unsigned i = tile % head_tiles * Br + row % Br;
+  const T* const o_row = o.at_row(o.of_head(head, p.heads) + lane, i);
+  const T* const d_o_row = d_o.at_row(d_o.of_head(head, p.heads) + lane, i);
+  const bool exists = i < unsigned(p.seq_q);
+  const backward_tile::RowStatistics of_row =
+      backward_tile::row_statistics<D>(exists, o_row, d_o_row, lse + size_t(head) * p.seq_q + i);
+  if (exists && p.keys_of(i).end <= p.keys_of(i).first)
+    store_pack8(dq.at_row(dq.of_head(head, p.heads) + lane, i), Pack8<T>{});
+  if (lane == 0) {
+    stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
+    stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
+    if (row % Br < parts) turns[size_t(tile) * parts + row % Br] = 0;
+  }
+  if (thread == 0) *tickets = 0;
+}
+
+// The sink is a key whose V is 0: P = exp(sink - LSE), dP = 0, and dS = P (0 - delta), over all rows of a head. The
+// threads of a block take rows in turn and add up in one order.
+constexpr int sink_threads = 256;
+template <class S>
+__global__ void __launch_bounds__(sink_threads) of_sinks(Problem p,
+                                                         const float* sink,   // [H]
+                                                         const float* stats,  // [B * H * tiles][2][Br]
+                                                         float* d_sink)       // [H]
+{
+  constexpr int Br = S::Br;
+  __shared__ float sums[sink_threads];
+  const int head = blockIdx.x, rows = ceil_div(p.seq_q, Br) * Br;
+  const float s = sink[head] * log2_e;
+  float sum = 0;
+  for (int b = 0; b < p.batch; b++)
+    for (int i = threadIdx.x; i < rows; i += sink_threads) {
+      const float* tile = stats + (size_t(b * p.heads + head) * rows + i / Br * Br) * 2;
+      const float lse = tile[i % Br] + backward_tile::p_factor_exponent, delta = tile[Br + i % Br] * p_factor;
+      sum -= exp2_approx(s - lse) * delta;  // a row that does not exist has an LSE of inf
+    }
+  sums[threadIdx.x] = sum;
+  for (int half = sink_threads / 2; half > 0; half /= 2) {
+    __syncthreads();  // all sums of the step before are there
+    if (int(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) d_sink[head] = sums[0];
+}
+
+}  // namespace variants

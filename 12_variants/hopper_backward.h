@@ -1,0 +1,431 @@
+// The backward of this chapter on Hopper: the loop of chapter 10's last (21_shared_backward.cu, without shares), with
+// what models add where extras.h says that it is wanted. Read it beside that file: what is not about views, windows or
+// scores is the same.
+//
+//   prepare    what the gradients need of each query (backward_rows.h)
+//   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
+//   of
+//              all query heads that read this kv head, in each from the last tile that sees a key of the block down to
+//              the first
+//   of_sinks   the sinks' gradients (backward_rows.h)
+//
+// A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each):
+//
+//   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
+//   2. P^T = 2^(score(S^T) - LSE)             at D = 64 while dP^T is multiplied; stays in registers, as A of dV
+//      dS^T = P^T o slope o (dP^T - delta)    stays in registers, as A of dK, and goes to shared memory, transposed
+//   3. dV += P^T dO                           and meanwhile both consumers wait until dS of all keys is there
+//   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
+//      dK += dS^T Q                           and meanwhile dQ goes to shared memory
+//
+// and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
+// Where this block is the last to add, its consumers add what the others have added up, and dQ leaves rounded.
+//
+// Window: the first block to add to a tile of dQ is that of the first keys that a row of the tile sees, and the last
+// one that of the last keys. Block c begins with queries that no block before it sees, and goes down. So it comes to
+// each tile later than the blocks before it, whose turns are before its own, and does not wait.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "attention/dispatch.h"
+#include "attention/schedule.h"
+#include "backward_rows.h"
+#include "device/bulk_copy.h"
+#include "device/dependent_launch.h"
+#include "device/elect.h"
+#include "device/mbarrier.h"
+#include "device/named_barrier.h"
+#include "device/numeric.h"
+#include "device/proxy_fence.h"
+#include "device/ring.h"
+#include "device/semaphore.h"
+#include "device/setmaxnreg.h"
+#include "device/swizzled_tile.h"
+#include "device/warpgroup_backward.h"
+#include "device/watch.h"
+#include "extras.h"
+#include "hopper.h"
+
+namespace variants::on_hopper {
+
+namespace of_backward {
+
+using namespace warpgroup_backward;
+
+constexpr int consumers = 2, threads = warpgroup_threads * (consumers + 1);
+constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_rows to a consumer
+
+constexpr int part_size = 64 * 64;  // a consumer's part of a tile of dQ: 64 columns of 64 queries
+static_assert(dq_parts == consumers);
+
+// 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
+constexpr int producer_registers = 24, consumer_registers = 240;
+
+template <int D_>
+struct Shape {
+  static constexpr int D = D_, Bc = of_backward::Bc;
+  static constexpr int Br = query_rows(D);  // of a tile: S^T and dP^T take Br / 2 registers each
+  static constexpr int threads = 256;       // of prepare
+};
+
+template <class T, int D>
+struct Shared {
+  static constexpr int Br = Shape<D>::Br;
+  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
+  T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
+  float dq[2][consumers][part_size];  // fragments of dQ^T
+  float stats[2][2 * Br];             // LSE, then delta
+  int ticket;
+  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
+};
+
+struct Maps {
+  TensorMap q;    // of Q [B, H, Nq, D], in boxes of Br rows
+  TensorMap k;    // of K [B, Hkv, Nk, D], in boxes of Bc rows
+  TensorMap v;    // of V, likewise
+  TensorMap d_o;  // of dO, as of Q
+  TensorMap dq;   // of dQ, likewise, in boxes of 64 rows
+};
+
+// What a thread block has: Bc keys of a kv head from j0 on, the query heads that read it, and of each of them the tiles
+// of queries that see one of the keys, if there are any.
+struct Work {
+  int kv_head, j0, first_head, last_head;  // over all batches
+  Tiles queries;
+  int head_tiles;  // of all queries of a head
+};
+
+// Which turn the block of keys j0 has at adding to a tile of queries, and whether it is the last one. The blocks whose
+// keys a row of the tile sees add in the order of their keys.
+struct Turn {
+  int number;
+  bool last;
+};
+template <class X, int Br>
+__device__ Turn turn_at(const Problem& p, int j0, int tile) {
+  const SeenKeys seen = seen_by<X>(p, tile * Br, min(tile * Br + Br, p.seq_q) - 1);
+  return {j0 / Bc - seen.begin / Bc, j0 + Bc >= seen.end};
+}
+
+// Starts the copies of a block. One thread.
+template <class T, int D>
+__device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const Problem& p, const float* stats,
+                                     const Work& work) {
+  constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
+  const HeadOfBatch kv_head(work.kv_head, p.kv_heads);
+  mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
+  load_rows<D, Bc>(smem.k, maps.k, &smem.kv_full, work.j0, kv_head);
+  load_rows<D, Bc>(smem.v, maps.v, &smem.kv_full, work.j0, kv_head);
+  Ring<2> ring;
+#pragma unroll 1
+  for (int head = work.first_head; head <= work.last_head; head++) {
+    const HeadOfBatch of(head, p.heads);
+#pragma unroll 1
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
+      mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
+      Mbarrier* full = &smem.full[ring.place];
+      mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
+      load_rows<D, Br>(smem.q[ring.place], maps.q, full, i * Br, of);
+      load_rows<D, Br>(smem.d_o[ring.place], maps.d_o, full, i * Br, of);
+      bulk_load(smem.stats[ring.place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
+    }
+  }
+}
+
+// Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
+template <class X, class T, int D>
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
+                                       int* turns, const Work& work, int consumer) {
+  constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
+  // A tile of this block, and the consumer's part of its dQ
+  struct Place {
+    int head, i;
+    size_t part;
+    Turn turn;
+  };
+  const auto place_of = [&](int head, int i) -> Place {
+    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, turn_at<X, Br>(p, work.j0, i)};
+  };
+  const auto after = [&](const Place& at) {
+    return at.i > work.queries.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.queries.stop - 1);
+  };
+  const auto exists = [&](const Place& at) { return at.head <= work.last_head; };
+  // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it, as
+  // soon as it is this block's turn. With `wait`, waits for the turn; without, returns false if it has not come.
+  const auto prepare = [&](const Place& at, int room, bool wait) {
+    Mbarrier* ready = &smem.dq_ready[room][consumer];
+    if (!at.turn.last || at.turn.number == 0) {
+      mbarrier_arrive(ready);
+      return true;
+    }
+    if (!wait && semaphore_peek(turns + at.part) != at.turn.number) return false;
+    semaphore_wait(turns + at.part, at.turn.number);
+    fence_proxy_async_global();
+    mbarrier_arrive_expect_tx(ready, bytes);
+    bulk_load(smem.dq[room][consumer], dq_sum + at.part * part_size, bytes, ready);
+    return true;
+  };
+
+  if (work.queries.stop <= work.queries.start) return;
+  Ring<2> ring;
+  Place at = place_of(work.first_head, work.queries.stop - 1), next = at;  // the next one to prepare
+  int ahead = 0;                                                           // so many are ready, from `at` on
+#pragma unroll 1
+  for (; exists(at); at = after(at), ahead--, ring.advance()) {
+    const float* dq = smem.dq[ring.place][consumer];
+    while (ahead < 2 && exists(next) && prepare(next, ring.place ^ ahead, ahead == 0)) next = after(next), ahead++;
+    mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
+    if (at.turn.last) {
+      const HeadOfBatch of(at.head, p.heads);
+      tensor_store(dq_map, dq, D == 128 ? consumer * 64 : 0, at.i * Br + (D == 128 ? 0 : consumer * 64), of.head,
+                   of.batch);
+    } else if (at.turn.number == 0) {
+      bulk_store(dq_sum + at.part * part_size, dq, bytes);
+    } else {
+      semaphore_wait(turns + at.part, at.turn.number);
+      bulk_add(dq_sum + at.part * part_size, dq, bytes);
+    }
+    bulk_commit();
+    bulk_wait_read<0>();
+    if (ahead == 2 && exists(next) && prepare(next, ring.place, false)) next = after(next), ahead++;
+    bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
+    fence_acq_rel();
+    semaphore_set(turns + at.part, at.turn.number + 1);
+  }
+}
+
+// What a warp's score function and mask are told of its 16 keys and a tile of queries.
+struct Where {
+  int row, key;  // the first of each
+};
+
+// A warp's 2^12 P^T in the place of S^T, and P^T times the slope of the score, which is another array only where there
+// is one.
+template <class X, int queries>
+__device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sloped)[1][queries / 8][4],
+                                       const typename X::Score& function, const Problem& p,
+                                       const float* lse,  // [queries] in shared memory
+                                       Where at) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const auto lse_of = [&](int n) { return *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t); };
+  with_score(function, x, [&](const auto& score) {
+    const float own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
+#pragma unroll
+    for (int n = 0; n < queries / 8; n++) {
+      const float2 l = lse_of(n);
+      for (int r = 0; r < 4; r++)
+        x[0][n][r] = score(x[0][n][r], own + (8 * n + r % 2 - 8 * (r / 2))) - (r % 2 ? l.y : l.x);
+    }
+    return true;
+  });
+  const SeenKeys seen = seen_by<X>(p, at.row, at.row + queries - 1);
+  if (at.key + 16 > seen.last || (X::window && at.key < seen.first)) {
+#pragma unroll
+    for (int n = 0; n < queries / 8; n++)
+      for (int e = 0; e < 2; e++) {
+        const int row = at.row + 8 * n + 2 * t + e;
+        const Problem::Span keys = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
+        const int left = keys.first - at.key - g, right = keys.end - at.key - g;
+        for (int h = 0; h < 2; h++)
+          if (8 * h >= right || (X::window && 8 * h < left)) x[0][n][2 * h + e] = -INFINITY;
+      }
+  }
+#pragma unroll
+  for (int n = 0; n < queries / 8; n++) {
+    const float2 l = lse_of(n);
+    for (int r = 0; r < 4; r++) {
+      const float score = x[0][n][r] + (r % 2 ? l.y : l.x);
+      x[0][n][r] = exp2_approx(x[0][n][r]);
+      if constexpr (X::Score::has_slope) sloped[0][n][r] = x[0][n][r] == 0 ? 0 : x[0][n][r] * function.slope(score);
+    }
+  }
+}
+
+// A consumer's 64 keys.
+template <class X, class T, int D>
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, const Work& work,
+                                              const typename X::Score& scores, const View<T>& dk, const View<T>& dv) {
+  constexpr int Br = Shape<D>::Br;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
+  const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
+  const int j = work.j0 + warp_key;
+  const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + j, 0, p.seq_k - j, D};
+  const T *k_rows = smem.k + consumer * wgmma_rows * page_row, *v_rows = smem.v + consumer * wgmma_rows * page_row;
+  // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
+  const T* k_columns = smem.k + (D == 128 ? consumer * Bc * page_row : 0);
+  const int first_query = D == 128 ? 0 : consumer * 64;
+
+  float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
+  Ring<2> ring;
+  mbarrier_wait(&smem.kv_full, 0);
+#pragma unroll 1
+  for (int head = work.first_head; head <= work.last_head; head++) {
+    const typename X::Score score = scores.of_head(head);
+#pragma unroll 1
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
+      const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
+      const float* stats = smem.stats[ring.place];
+      T* ds = smem.ds[ring.place];
+      const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
+      const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
+
+      watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
+      float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
+      mbarrier_wait(&smem.full[ring.place], ring.parity);
+      wgmma_fence();
+      start_product<Bc, D, Br>(p_reg, k_rows, q);
+      start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
+
+      watch_step("2. P = exp(score(S) - LSE), dS = P slope (dP - delta)");  // transposed; dS to shared memory, too
+      uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
+      wgmma_wait<1>(p_reg);
+      float sloped[1][Br / 8][4];
+      make_p<X, Br>(p_reg, sloped, score, p, stats, {i * Br, j});
+      swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
+      watch_transpose("P", tile, p_reg, 1 / p_factor);
+      wgmma_wait<0>(ds_reg);
+      watch_transpose("dP", tile, ds_reg);
+      make_ds<Br>(ds_reg, fragments_of(X::Score::has_slope ? sloped : p_reg), stats + Br);
+      watch_transpose("dS", tile, ds_reg);
+      swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
+      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
+      fence_proxy_async();
+
+      watch_step("3. dV += P^T dO");
+      wgmma_fence();
+      start_sum<D, Br>(dv_reg, p_half, d_o);
+      named_barrier_sync(1,
+                         warpgroup_threads * consumers);  // dS is in shared memory, and dQ of the tile before is done
+
+      watch_step("4. dQ += dS K, dK += dS^T Q");
+      float dq_reg[1][8][4];
+      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
+      start_sum<D, Br>(dk_reg, ds_half, q);
+      wgmma_wait<1>(dq_reg);
+      watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
+      mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
+      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
+      if (const Turn turn = turn_at<X, Br>(p, work.j0, i); turn.last) {
+        if (turn.number > 0) {
+#pragma unroll
+          for (int n = 0; n < 8; n++) {
+            const float4 others = dq[n * warpgroup_threads];
+            dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
+            dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
+          }
+          named_barrier_sync(2 + consumer,
+                             warpgroup_threads);  // the consumer has read the sum, and dQ may take its place
+        }
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
+        uint32_t dq_half[1][4][4];
+        swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
+        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
+                                               threadIdx.x / 32 % 4);
+      } else {
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+          dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+      }
+      fence_proxy_async();
+      __syncwarp();  // the warp's part of dQ is in shared memory
+      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
+      wgmma_wait<0>(dv_reg, dk_reg);
+      watch("dV", kv_rows, dv_reg, 1 / p_factor);
+      watch("dK", kv_rows, dk_reg, p.scale);
+      if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
+    }
+  }
+
+  named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with K and V
+  const auto leave = [&](const View<T>& to, T* rows, const float(&x)[1][D / 8][4], float factor) {
+    swizzled_tile::store_rows<Bc, D>(to.at_row(to.of_head(work.kv_head, p.kv_heads), j), rows + warp_key * page_row, x,
+                                     factor, p.seq_k - j, size_t(to.row) * 8);
+  };
+  leave(dv, smem.v, dv_reg, 1 / p_factor);
+  leave(dk, smem.k, dk_reg, p.scale);
+}
+
+template <class T, int D, class X>
+__global__ void __launch_bounds__(threads, 1)
+    gradients(const __grid_constant__ Maps maps, Problem p, int round_heads, typename X::Score score,
+              const float* stats,  // [B * H * tiles][2][Br], of LSE, then of delta
+              float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
+              int* turns,          // [B * H * tiles][consumers]: the turn that may add to dq_sum
+              int* tickets,        // drawn so far
+              View<T> dk,          // [B, Hkv, Nk, D]
+              View<T> dv)          // [B, Hkv, Nk, D]
+{
+  constexpr int Br = Shape<D>::Br;
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
+  if (threadIdx.x == 0) {
+    mbarrier_init(&smem.kv_full, 1);
+    for (int i = 0; i < 2; i++) {
+      mbarrier_init(&smem.full[i], 1);
+      mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
+      for (int consumer = 0; consumer < consumers; consumer++) {
+        mbarrier_init(&smem.dq_full[i][consumer], 4);
+        mbarrier_init(&smem.dq_ready[i][consumer], 1);
+      }
+    }
+    fence_mbarrier_init();
+  }
+  grid_dependency_wait();  // what the kernel before this one has written is in global memory
+  if (threadIdx.x == 0) smem.ticket = atomicAdd(tickets, 1);
+  __syncthreads();  // the mbarriers are there, and the ticket
+
+  const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, __shfl_sync(0xffffffff, smem.ticket, 0));
+  const Work work = {keys.kv_head,
+                     keys.j0,
+                     keys.first_head,
+                     keys.first_head + keys.heads - 1,
+                     X::window ? query_tiles<Br>(p, keys.j0, Bc) : Tiles{keys.start, keys.head_tiles},
+                     keys.head_tiles};
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
+  if (warpgroup == consumers) {
+    setmaxnreg_dec<producer_registers>();
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
+    if (warp == consumers && elect_one())
+      load(smem, maps, p, stats, work);
+    else if (warp < consumers && elect_one())
+      add_dq<X>(smem, maps.dq, p, dq_sum, turns, work, warp);
+  } else {
+    setmaxnreg_inc<consumer_registers>();
+    differentiate<X>(smem, p, work, score, dk, dv);
+  }
+}
+
+}  // namespace of_backward
+
+template <class X>
+void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    using S = of_backward::Shape<D>;
+    const attention::BackwardTiles<S> tiles(p);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, dq_parts);
+    const View<const T> q = view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q);
+    const View<const T> k = view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k);
+    const View<const T> v = view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k);
+    const View<const T> o = view<const T>(p, args.o, args.o_strides, p.heads, p.seq_q);
+    const View<const T> d_o = view<const T>(p, args.d_o, args.d_o_strides, p.heads, p.seq_q);
+    const View<T> dq = view<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q);
+    const View<T> dk = view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k);
+    const View<T> dv = view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k);
+    const of_backward::Maps maps = {tile_map<S::Br>(p, q, p.heads, p.seq_q), tile_map<S::Bc>(p, k, p.kv_heads, p.seq_k),
+                                    tile_map<S::Bc>(p, v, p.kv_heads, p.seq_k),
+                                    tile_map<S::Br>(p, d_o, p.heads, p.seq_q), tile_map<64>(p, dq, p.heads, p.seq_q)};
+    launch(prepare<T, S, dq_parts>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
+           tickets, dq);
+    launch_grid(of_backward::gradients<T, D, X>,
+                {tiles.key_blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>), stream}, Blocks::dependent,
+                maps, p, attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats, dq_sum,
+                turns, tickets, dk, dv);
+    if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
+  });
+}
+
+}  // namespace variants::on_hopper
