@@ -203,12 +203,14 @@ struct Where {
 };
 
 // A warp's 2^12 P^T in the place of S^T, and P^T times the slope of the score, which is another array only where there
-// is one.
-template <class X, int queries>
+// is one. With `ahead` the exponentials come before the mask, which then hides P and not S: ptxas moves nothing across
+// the mask's branch, so they stay beside a product. Two arrays are too many for that.
+template <class X, bool ahead, int queries>
 __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sloped)[1][queries / 8][4],
                                        const typename X::Score& function, const Problem& p,
                                        const float* lse,  // [queries] in shared memory
                                        Where at) {
+  static_assert(!(ahead && X::Score::has_slope));
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const auto lse_of = [&](int n) { return *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t); };
   with_score(function, x, [&](const auto& score) {
@@ -216,8 +218,12 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
 #pragma unroll
     for (int n = 0; n < queries / 8; n++) {
       const float2 l = lse_of(n);
-      for (int r = 0; r < 4; r++)
+      for (int r = 0; r < 4; r++) {
         x[0][n][r] = score(x[0][n][r], own + (8 * n + r % 2 - 8 * (r / 2))) - (r % 2 ? l.y : l.x);
+        if constexpr (ahead) x[0][n][r] = exp2_approx(x[0][n][r]);  // beside a product, in machine code too
+      }
+      if constexpr (X::Score::has_series)  // for ptxas, which else begins more series than it has registers for
+        if (n % 4 == 3) __syncwarp();
     }
     return true;
   });
@@ -230,18 +236,19 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
         const Problem::Span keys = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
         const int left = keys.first - at.key - g, right = keys.end - at.key - g;
         for (int h = 0; h < 2; h++)
-          if (8 * h >= right || (X::window && 8 * h < left)) x[0][n][2 * h + e] = -INFINITY;
+          if (8 * h >= right || (X::window && 8 * h < left)) x[0][n][2 * h + e] = ahead ? 0 : -INFINITY;
       }
   }
+  if constexpr (!ahead)
 #pragma unroll
-  for (int n = 0; n < queries / 8; n++) {
-    const float2 l = lse_of(n);
-    for (int r = 0; r < 4; r++) {
-      const float score = x[0][n][r] + (r % 2 ? l.y : l.x);
-      x[0][n][r] = exp2_approx(x[0][n][r]);
-      if constexpr (X::Score::has_slope) sloped[0][n][r] = x[0][n][r] == 0 ? 0 : x[0][n][r] * function.slope(score);
+    for (int n = 0; n < queries / 8; n++) {
+      const float2 l = lse_of(n);
+      for (int r = 0; r < 4; r++) {
+        const float score = x[0][n][r] + (r % 2 ? l.y : l.x);
+        x[0][n][r] = exp2_approx(x[0][n][r]);
+        if constexpr (X::Score::has_slope) sloped[0][n][r] = x[0][n][r] == 0 ? 0 : x[0][n][r] * function.slope(score);
+      }
     }
-  }
 }
 
 // A consumer's 64 keys.
@@ -283,7 +290,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       wgmma_wait<1>(p_reg);
       float sloped[1][Br / 8][4];
-      make_p<X, Br>(p_reg, sloped, score, p, stats, {i * Br, j});
+      make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, stats, {i * Br, j});
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
       watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
