@@ -101,11 +101,6 @@ __device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, cons
   }
 }
 
-// What a warp's score function and mask are told of its 32 keys and a tile of queries.
-struct Where {
-  int row, key;  // the first of each
-};
-
 // A warp's 2^12 P^T in the place of S^T, for 32 keys and `queries` queries; the mask is looked at only if it hides any.
 template <int queries, class X>
 __device__ void make_p(float (&x)[2][queries / 8][4], const typename X::Score& score, const Problem& p,
@@ -118,18 +113,7 @@ __device__ void make_p(float (&x)[2][queries / 8][4], const typename X::Score& s
     for (int b = 0; b < 2; b++)
       for (int r = 0; r < 4; r++)
         x[b][n][r] = score(x[b][n][r], own + (8 * n + r % 2 - 16 * b - 8 * (r / 2))) - lse[8 * n + 2 * t + r % 2];
-  const bool before = X::window && at.key < p.keys_of(at.row + queries - 1).first;
-  if (before || at.key + 32 > p.keys_of(at.row).end) {
-#pragma unroll
-    for (int n = 0; n < queries / 8; n++)
-      for (int e = 0; e < 2; e++) {
-        const Problem::Span seen = p.keys_of(at.row + 8 * n + 2 * t + e);
-        const int left = seen.first - at.key - g, right = seen.end - at.key - g;
-        for (int b = 0; b < 2; b++)
-          for (int h = 0; h < 2; h++)
-            if (16 * b + 8 * h >= right || (X::window && 16 * b + 8 * h < left)) x[b][n][2 * h + e] = -INFINITY;
-      }
-  }
+  hide_transpose<X, queries>(x, p, at, -INFINITY);
 #pragma unroll
   for (int b = 0; b < 2; b++)
     for (int n = 0; n < queries / 8; n++)

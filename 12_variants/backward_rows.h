@@ -58,6 +58,36 @@ __global__ void prepare(Problem p,
   if (thread == 0) *tickets = 0;
 }
 
+// What a warp's score function and mask are told of its keys and a tile of queries.
+struct Where {
+  int row, key;  // the first of each
+};
+
+// Of the transpose of a warp's scores or of its P, what queries do not see becomes `hidden`, if there is any: x[b][n]
+// is a C fragment with keys 16 b to 16 b + 15 and queries 8 n to 8 n + 7. Query i sees key j < Nk if -right <= distance
+// <= left, where distance = i + Nk - Nq - j.
+template <class X, int queries, int blocks>
+__device__ __forceinline__ void hide_transpose(float (&x)[blocks][queries / 8][4], const Problem& p, Where at,
+                                               float hidden) {
+  const SeenKeys seen = seen_by<X>(p, at.row, at.row + queries - 1);
+  if (at.key + 16 * blocks <= seen.last && !(X::window && at.key < seen.first)) return;
+  constexpr int all = 1 << 30;
+  const int left = X::window && p.window_left >= 0 ? p.window_left : all;
+  const int right = p.mask == attention::Mask::causal ? 0 : X::window && p.window_right >= 0 ? p.window_right : all;
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const int own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
+  const int nearest = -right - own, farthest = left - own, keys = p.seq_k - at.key - g;
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+      for (int n = 0; n < queries / 8; n++)
+        for (int e = 0; e < 2; e++) {
+          const int key = 16 * b + 8 * h, more = 8 * n + e - key;  // distance = own + more
+          if (more < nearest || key >= keys || (X::window && more > farthest)) x[b][n][2 * h + e] = hidden;
+        }
+}
+
 // The sink is a key whose V is 0: P = exp(sink - LSE), dP = 0, and dS = P (0 - delta), over all rows of a head. The
 // threads of a block take rows in turn and add up in one order.
 constexpr int sink_threads = 256;

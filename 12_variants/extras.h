@@ -179,23 +179,29 @@ __device__ SeenKeys seen_by(const Problem& p, int first_row, int last_row) {
   return {of_first.first, of_last.end, of_last.first, of_first.end};
 }
 
-// x of a key that its row does not see becomes -inf. x[b][n] is a C fragment of device/mma.h, with the warp's rows 16 b
-// to 16 b + 15 from first_row on, and keys 8 n to 8 n + 7 from j0 on.
+// x of a key that its row does not see becomes -inf, if there is one among these: x[b][n] is a C fragment of
+// device/mma.h, with the warp's rows 16 b to 16 b + 15 from first_row on, and keys 8 n to 8 n + 7 from j0 on. `seen` is
+// what the warp's rows see.
 template <class X, int blocks, int columns>
-__device__ __forceinline__ void hide(float (&x)[blocks][columns][4], const Problem& p, int first_row, int j0) {
+__device__ __forceinline__ void hide(float (&x)[blocks][columns][4], const Problem& p, const SeenKeys& seen,
+                                     int first_row, int j0) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const auto hide_if = [&](auto hidden) {
 #pragma unroll
-  for (int b = 0; b < blocks; b++)
+    for (int b = 0; b < blocks; b++)
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const int row = first_row + 16 * b + 8 * h + g;
-      const Problem::Span seen = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
-      const int left = seen.first - j0 - 2 * t, right = seen.end - j0 - 2 * t;
+      for (int h = 0; h < 2; h++) {
+        const int row = first_row + 16 * b + 8 * h + g;
+        const Problem::Span keys = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
+        const int first = keys.first - j0 - 2 * t, end = keys.end - j0 - 2 * t;
 #pragma unroll
-      for (int n = 0; n < columns; n++)
-        for (int c = 0; c < 2; c++)
-          if (8 * n + c >= right || (X::window && 8 * n + c < left)) x[b][n][2 * h + c] = -INFINITY;
-    }
+        for (int n = 0; n < columns; n++)
+          for (int c = 0; c < 2; c++)
+            if (hidden(8 * n + c, first, end)) x[b][n][2 * h + c] = -INFINITY;
+      }
+  };
+  if (j0 + 8 * columns > seen.last) hide_if([](int column, int, int end) { return column >= end; });
+  if (X::window && j0 < seen.first) hide_if([](int column, int first, int) { return column < first; });
 }
 
 // ---- Sinks ---------------------------------------------------------------------------------------------------

@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
         }
       }
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
-    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));              // hidden ones too
-    if (j0 + Bc > of_warp.last || (X::window && j0 < of_warp.first)) hide<X>(s_reg, p, w0, j0);  // across an edge
+    const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
+    hide<X>(s_reg, p, of_warp, w0, j0);  // across an edge of what the rows see
     if (above) {
 #pragma unroll
       for (int b = 0; b < 2; b++)

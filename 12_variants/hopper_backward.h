@@ -197,11 +197,6 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   }
 }
 
-// What a warp's score function and mask are told of its 16 keys and a tile of queries.
-struct Where {
-  int row, key;  // the first of each
-};
-
 // A warp's 2^12 P^T in the place of S^T, and P^T times the slope of the score, which is another array only where there
 // is one. With `ahead` the exponentials come before the mask, which then hides P and not S: ptxas moves nothing across
 // the mask's branch, so they stay beside a product. Two arrays are too many for that.
@@ -227,18 +222,7 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
     }
     return true;
   });
-  const SeenKeys seen = seen_by<X>(p, at.row, at.row + queries - 1);
-  if (at.key + 16 > seen.last || (X::window && at.key < seen.first)) {
-#pragma unroll
-    for (int n = 0; n < queries / 8; n++)
-      for (int e = 0; e < 2; e++) {
-        const int row = at.row + 8 * n + 2 * t + e;
-        const Problem::Span keys = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
-        const int left = keys.first - at.key - g, right = keys.end - at.key - g;
-        for (int h = 0; h < 2; h++)
-          if (8 * h >= right || (X::window && 8 * h < left)) x[0][n][2 * h + e] = ahead ? 0 : -INFINITY;
-      }
-  }
+  hide_transpose<X, queries>(x, p, at, ahead ? 0 : -INFINITY);
   if constexpr (!ahead)
 #pragma unroll
     for (int n = 0; n < queries / 8; n++) {

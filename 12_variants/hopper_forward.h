@@ -176,9 +176,8 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   const auto make_x = [&](int j) {
     watch_step("2. x = score(S) - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, p.scale);
-    const int j0 = j * Bc;
-    const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j0);
-    if (j0 + Bc > of_warp.last || (X::window && j0 < of_warp.first)) hide<X>(s_reg, p, first_row, j0);
+    const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j * Bc);
+    hide<X>(s_reg, p, of_warp, first_row, j * Bc);
     return above;
   };
   // This warp no longer needs the buffer that the mbarrier guards.
