@@ -331,25 +331,25 @@ static __global__ void take_none(int* taken) {
   *taken = 0;
 }
 
-// Whether later rows see more keys: then tiles of the last rows are the longest, and begin first.
-inline bool grows(const Problem& p) {
-  return (p.mask == attention::Mask::causal || p.window_right >= 0) && p.window_left < 0;
-}
+// Whether what a row sees ends beside its own position. Then the first rows of a head see the fewest keys: their tiles
+// are the shortest, and come last.
+inline bool ends(const Problem& p) { return p.mask == attention::Mask::causal || p.window_right >= 0; }
 
 // The number of consumers with which the tiles of all rows should be done first.
 inline int consumers_for(const Problem& p) {
-  const auto ends = [&](int consumers) {
+  const bool equal = !ends(p) || p.window_left >= 0;
+  const auto done = [&](int consumers) {
     const double tiles = double(p.batch) * p.heads * ceil_div(p.seq_q, wgmma_rows * consumers);
-    // If all tiles take equally long, a last round that is not full takes as long as any other. If they grow, the short
-    // ones come last, and fill it.
-    const double rounds = grows(p) ? std::max(1.0, tiles / multiprocessors()) : std::ceil(tiles / multiprocessors());
+    // If all tiles take equally long, or nearly all, a last round that is not full takes as long as any other. If they
+    // do not, the short ones come last, and fill it.
+    const double rounds = equal ? std::ceil(tiles / multiprocessors()) : std::max(1.0, tiles / multiprocessors());
     // A tile's time, as a share of that with three consumers. With one it is more than a third, since K and V come to
     // shared memory as often.
     return rounds * (consumers == 3 ? 1 : consumers == 2 ? 0.75 : 0.57);
   };
   int best = 3;
   for (int consumers = 2; consumers > 0; consumers--)
-    if (ends(consumers) < ends(best)) best = consumers;
+    if (done(consumers) < done(best)) best = consumers;
   return best;
 }
 
@@ -362,7 +362,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
       tile_map<Bc>(p, view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k), p.kv_heads, p.seq_k),
       tile_map<Br>(p, view<T>(p, args.o, args.o_strides, p.heads, p.seq_q), p.heads, p.seq_q)};
   TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
-  tiles.mask = grows(p) ? attention::Mask::causal : attention::Mask::none;  // that is, the last rows first
+  tiles.mask = ends(p) ? attention::Mask::causal : attention::Mask::none;  // the last rows first, or the first ones
   const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
   int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
   if (taken) launch(take_none, {1, 1, 0, stream}, taken);
