@@ -217,8 +217,8 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
         x[0][n][r] = score(x[0][n][r], own + (8 * n + r % 2 - 8 * (r / 2))) - (r % 2 ? l.y : l.x);
         if constexpr (ahead) x[0][n][r] = exp2_approx(x[0][n][r]);  // beside a product, in machine code too
       }
-      if constexpr (X::Score::has_series)  // for ptxas, which else begins more series than it has registers for
-        if (n % 4 == 3) __syncwarp();
+      // Else ptxas begins more series than it has registers for
+      if (X::Score::has_series && n % 4 == 3) __syncwarp();  // no result depends on it
     }
     return true;
   });

@@ -264,7 +264,8 @@ std::vector<Case> scores() {
       capped(30, make({1, 1, 1, 64, 192, 64}, DType::bf16, Mask::none, InputKind::loud))
           .for_("scores far beyond the cap, whose derivative is 0"),
       capped(30, make({1, 1, 1, 65, 97, 128}, DType::fp16, Mask::none, InputKind::large)).for_("|score| around 100"),
-      capped(20, make({1, 2, 1, 70, 130, 64}, DType::bf16, Mask::none)).for_("all scores within the cap, but not small"),
+      capped(20, make({1, 2, 1, 70, 130, 64}, DType::bf16, Mask::none))
+          .for_("all scores within the cap, but not small"),
       capped(20, make({1, 1, 1, 65, 97, 128}, DType::fp16, Mask::causal)).for_("the same, D = 128"),
       alibi(make({2, 4, 2, 70, 130, 64}, DType::fp16, Mask::causal)).for_("slopes of heads and batches"),
       alibi(make({1, 4, 1, 129, 65, 128}, DType::bf16, Mask::none))
