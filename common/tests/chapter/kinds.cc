@@ -244,6 +244,11 @@ std::vector<Case> windows() {
       {300, 70, 10, 10, Mask::none, "more queries than keys: whole tiles of rows see no key"},
       {193, 64, 3, 130, Mask::none, "a right side that is longer than the keys"},
       {65, 65, 4096, 4096, Mask::none, "a window that hides nothing"},
+      {257, 257, 65, 0, Mask::none, "a tile of 64 queries that sees one key of a block of 128, its last"},
+      {257, 257, 1, 0, Mask::none, "the same with a tile of 128 queries"},
+      {130, 130, 30, 14, Mask::none,
+       "one row of a warp that does not see the first key of a tile, or the last; D = 128"},
+      {130, 130, 30, 14, Mask::none, "the same, D = 64"},
   };
   std::vector<Case> cases;
   for (const Window& w : all) {
