@@ -73,10 +73,18 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
   std::copy_n(box, rank, box_sizes);
   std::fill_n(steps, rank, 1);
   CUtensorMap made;
-  const CUresult result =
-      encode(&made, types[int(element)], cuuint32_t(rank), const_cast<void*>(data), global_sizes, global_strides,
-             box_sizes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const auto make = [&] {
+    return encode(&made, types[int(element)], cuuint32_t(rank), const_cast<void*>(data), global_sizes, global_strides,
+                  box_sizes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  CUresult result = make();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {  // another library has left this thread without one
+    int device = 0;
+    check(cudaGetDevice(&device));
+    check(cudaSetDevice(device));  // makes the runtime's own current
+    result = make();
+  }
   if (result != CUDA_SUCCESS) refuse("cuTensorMapEncodeTiled failed with CUresult " + std::to_string(int(result)));
   TensorMap map;
   static_assert(sizeof(map) == sizeof(made) && alignof(TensorMap) >= alignof(CUtensorMap));

@@ -228,7 +228,7 @@ class Workbench(Workshop):
         done = subprocess.run(["cmake", "--preset", preset], cwd=self.tree, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True)
         if done.returncode != 0:
-            raise Failure(f"cmake --preset {preset} failed in {shown(self.tree)}: {_last(done.stderr)}")
+            raise Failure(f"cmake --preset {preset} failed in {shown(self.tree)}: {_first_error(done.stderr)}")
 
     # --- What a workshop does ---
 
@@ -340,6 +340,12 @@ def _nvidia() -> tuple[str, ...]:
 
 def _last(output: str) -> str:
     return (output.strip().splitlines() or ["it printed nothing"])[-1]
+
+
+def _first_error(output: str) -> str:
+    """Of CMake, which says more afterwards: its first error in one line."""
+    found = re.search(r"^CMake Error.*?(?=\n\n\n|\nCall Stack|\n--|\Z)", output, re.M | re.S)
+    return " ".join(found[0].split())[:300] if found else _last(output)
 
 
 def _what_happened(done: Done) -> str:
