@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "simt/engine/modules.h"
@@ -128,8 +129,14 @@ std::string text(uint3 v) {
 std::string text(const Site& site) {
   if (site.file == nullptr) return site.return_address != nullptr ? line_of(site.return_address) : "an unknown line";
   if (is_header(site.file) && site.return_address != nullptr) {
-    void* stack[] = {static_cast<char*>(const_cast<void*>(site.return_address)) - 1};
-    if (std::string line = source_line(stack); !line.empty()) return line;
+    // A loop comes by again and again, and each time addr2line would read all that there is about lines.
+    static thread_local std::unordered_map<const void*, std::string> known;
+    const auto [line, is_new] = known.try_emplace(site.return_address);
+    if (is_new) {
+      void* stack[] = {static_cast<char*>(const_cast<void*>(site.return_address)) - 1};
+      line->second = source_line(stack);
+    }
+    if (!line->second.empty()) return line->second;
   }
   return std::string(short_path(site.file)) + ":" + std::to_string(site.line);
 }
