@@ -144,6 +144,11 @@ def _is_list(file: str) -> bool:
     return file.endswith("/attention.cu")
 
 
+def is_of_no_rung(file: str, text: str) -> bool:
+    """A file of kernels that others of its chapter run."""
+    return not _is_list(file) and _DEFINES.search(text) is None
+
+
 def _namespace(file: str) -> str:
     return file.partition("/")[0].partition("_")[2]
 

@@ -187,6 +187,10 @@ class Choosing:
 
         showing = {file for file, text in view.whole.sources.items()
                    if any(shows(part) for part in [text, *self._headers_of(file)])}
+        # Where kernels are templates in a header, a file of no rung makes them, and the rungs are nothing without it.
+        without = {file.partition("/")[0] for file in showing if rungs.is_of_no_rung(file, view.whole.sources[file])
+                   and any(map(shows, self._headers_of(file)))}
+        showing |= {file for file in view.whole.sources if file.partition("/")[0] in without}
         less = view.whole.without((view.hidden & view.whole.sources.keys()) | showing)
         apart = {file for file, text in self._apart.items() if shows(view.students.get(file, text))}
         return replace(view, own=own, less=less, gone=less.gone | apart | view.hidden)
