@@ -118,9 +118,9 @@ class Compile06to09(Compiling):
 
 
 @needs_newest
-class Compile10to11(Compiling):
+class Compile10to12(Compiling):
     def test_for_hopper_and_for_all_gpus_from_ampere_on(self):
-        self.compile("10", "11")
+        self.compile("10", "11", "12")
 
 
 class SharedMemory(unittest.TestCase):
