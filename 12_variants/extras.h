@@ -168,14 +168,34 @@ struct Tiles {
   int start, stop;
 };
 
+// For a kernel with windows the same problem, with a number of keys on both sides: without a mask, and 2^30 for all
+// keys. So no thread has to ask which of them there are.
+template <class X>
+Problem with_both_sides(Problem p) {
+  if (!X::window) return p;
+  constexpr int all = 1 << 30;
+  if (p.mask == attention::Mask::causal) p.window_right = 0;
+  if (p.window_left < 0) p.window_left = all;
+  if (p.window_right < 0) p.window_right = all;
+  p.mask = attention::Mask::none;
+  return p;
+}
+
+// Problem::keys_of, of such a problem.
+template <class X>
+__device__ Problem::Span keys_of(const Problem& p, int row) {
+  if constexpr (!X::window) return {0, p.visible_keys(row)};
+  const int own = row + p.seq_k - p.seq_q;
+  return {max(0, own - p.window_left), max(0, min(p.seq_k, own + p.window_right + 1))};
+}
+
 // The keys that rows see: begin <= j < end is seen by one of them at least, first <= j < last by all.
 struct SeenKeys {
   int begin, end, first, last;
 };
 template <class X>
 __device__ SeenKeys seen_by(const Problem& p, int first_row, int last_row) {
-  if constexpr (!X::window) return {0, p.visible_keys(last_row), 0, p.visible_keys(first_row)};
-  const Problem::Span of_first = p.keys_of(first_row), of_last = p.keys_of(last_row);
+  const Problem::Span of_first = keys_of<X>(p, first_row), of_last = keys_of<X>(p, last_row);
   return {of_first.first, of_last.end, of_last.first, of_first.end};
 }
 
@@ -192,7 +212,7 @@ __device__ __forceinline__ void hide(float (&x)[blocks][columns][4], const Probl
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         const int row = first_row + 16 * b + 8 * h + g;
-        const Problem::Span keys = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
+        const Problem::Span keys = keys_of<X>(p, row);
         const int first = keys.first - j0 - 2 * t, end = keys.end - j0 - 2 * t;
 #pragma unroll
         for (int n = 0; n < columns; n++)

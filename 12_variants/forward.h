@@ -254,7 +254,8 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
 }
 
 template <class X>
-void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t stream) {
+  const Problem p = with_both_sides<X>(problem);
   if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);

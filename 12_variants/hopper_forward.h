@@ -117,16 +117,16 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Forwar
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>, kv_bytes = Bc * D * sizeof(T);
   const HeadOfBatch head(tile.head, p.heads), kv_head(p.kv_head(tile.head), p.kv_heads);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
-  load_rows<D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
+  load_tile<D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
   const Tiles tiles = key_tiles<Bc, X>(p, tile.i0, tile.i0 + Br - 1);
 #pragma unroll 1
   for (int j = tiles.start; j < tiles.stop; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
-    load_rows<D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
+    load_tile<D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
-    load_rows<D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
+    load_tile<D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
   }
 }
 
@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     } else if (warp == 1 && elect_one()) {
       for (; next(smem, tiles, tile, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);
-        store_rows<D, Br>(maps.o, smem.q[q.place], tile.i0, HeadOfBatch(tile.head, p.heads));
+        store_tile<D, Br>(maps.o, smem.q[q.place], tile.i0, HeadOfBatch(tile.head, p.heads));
         bulk_commit();
         bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
         mbarrier_arrive(&smem.q_empty[q.place]);
@@ -333,11 +333,14 @@ static __global__ void take_none(int* taken) {
 
 // Whether what a row sees ends beside its own position. Then the first rows of a head see the fewest keys: their tiles
 // are the shortest, and come last.
-inline bool ends(const Problem& p) { return p.mask == attention::Mask::causal || p.window_right >= 0; }
+inline bool ends(const Problem& p) {
+  const int right = p.mask == attention::Mask::causal ? 0 : p.window_right;
+  return right >= 0 && right < p.seq_k;
+}
 
 // The number of consumers with which the tiles of all rows should be done first.
 inline int consumers_for(const Problem& p) {
-  const bool equal = !ends(p) || p.window_left >= 0;
+  const bool equal = !ends(p) || (p.window_left >= 0 && p.window_left < p.seq_k);
   const auto done = [&](int consumers) {
     const double tiles = double(p.batch) * p.heads * ceil_div(p.seq_q, wgmma_rows * consumers);
     // If all tiles take equally long, or nearly all, a last round that is not full takes as long as any other. If they
