@@ -103,6 +103,7 @@ struct Shared {
   T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
   float stats[2][2 * Br];             // LSE, then delta
+  int ticket;                         // of the first work
   Work work[2];                       // of K and V, and of those before or after, in turn
   Mbarrier kv_full, kv_empty, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
 };
@@ -405,7 +406,8 @@ __global__ void __launch_bounds__(threads, 1)
     fence_mbarrier_init();
   }
   grid_dependency_wait();  // what the kernel before this one has written is in global memory
-  __syncthreads();         // the mbarriers are there
+  if (threadIdx.x == 0) smem.ticket = atomicAdd(tickets, 1);
+  __syncthreads();  // the mbarriers are there, and the ticket
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<1> kv;
@@ -414,8 +416,7 @@ __global__ void __launch_bounds__(threads, 1)
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == consumers && elect_one()) {
-      for (;; kv.advance()) {
-        const int ticket = atomicAdd(tickets, 1);  // while others are busy
+      for (int ticket = smem.ticket;; ticket = atomicAdd(tickets, 1), kv.advance()) {
         mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
         smem.work[kv.parity] = work_of<X, Br>(p, round_heads, ticket);
         if (smem.work[kv.parity].kv_head < 0) break;
@@ -458,11 +459,12 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
         tile_map<16>(p, dv, p.kv_heads, p.seq_k)};
     launch(prepare<T, S, dq_parts>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
            tickets, dq);
+    // Four at least, so that blocks come before their turns on the engine, too, which may run one at a time.
+    const unsigned blocks = std::min(unsigned(std::max(4, multiprocessors())), tiles.key_blocks);
     launch_grid(of_backward::gradients<T, D, X>,
-                {std::min(unsigned(multiprocessors()), tiles.key_blocks), of_backward::threads,
-                 sizeof(of_backward::Shared<T, D>), stream},
-                Blocks::dependent, maps, p, attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi),
-                stats, dq_sum, turns, tickets);
+                {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>), stream}, Blocks::dependent, maps, p,
+                attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats, dq_sum, turns,
+                tickets);
     if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
   });
 }
