@@ -79,20 +79,27 @@ struct Shape {
 struct Work {
   int kv_head, j0, first_head, last_head;  // over all batches; kv_head < 0: no work is left
   Tiles queries;
-  int head_tiles;  // of all queries of a head
+  int head_tiles;   // of all queries of a head
+  unsigned before;  // tiles of queries that came to this block before these
+
+  // How many came before tile i of a head: a Ring of two in no register of its own.
+  __device__ unsigned step(int head, int i) const {
+    return before + (head - first_head) * (queries.stop - queries.start) + queries.stop - 1 - i;
+  }
 };
 
 // The work of a ticket.
 template <class X, int Br>
 __device__ Work work_of(const Problem& p, int round_heads, int ticket) {
-  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0};
+  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0, 0};
   const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, ticket);
   return {keys.kv_head,
           keys.j0,
           keys.first_head,
           keys.first_head + keys.heads - 1,
           X::window ? query_tiles<Br>(p, keys.j0, Bc) : Tiles{keys.start, keys.head_tiles},
-          keys.head_tiles};
+          keys.head_tiles,
+          0};
 }
 
 template <class T, int D>
@@ -140,7 +147,7 @@ __device__ Turn turn_at(const Problem& p, int j0, int tile) {
 // Starts the copies of a tile of keys and of its queries. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const Problem& p, const float* stats,
-                                     const Work& work, Ring<2>& ring) {
+                                     const Work& work, unsigned& step) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
   const HeadOfBatch kv_head(work.kv_head, p.kv_heads);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
@@ -150,13 +157,14 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
   for (int head = work.first_head; head <= work.last_head; head++) {
     const HeadOfBatch of(head, p.heads);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
-      mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
-      Mbarrier* full = &smem.full[ring.place];
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
+      const unsigned place = step % 2, parity = step / 2 % 2;
+      mbarrier_wait(&smem.empty[place], parity ^ 1);
+      Mbarrier* full = &smem.full[place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
-      load_tile<D, Br>(smem.q[ring.place], maps.q, full, i * Br, of);
-      load_tile<D, Br>(smem.d_o[ring.place], maps.d_o, full, i * Br, of);
-      bulk_load(smem.stats[ring.place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
+      load_tile<D, Br>(smem.q[place], maps.q, full, i * Br, of);
+      load_tile<D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
+      bulk_load(smem.stats[place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
     }
   }
 }
@@ -233,13 +241,14 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
   static_assert(!(ahead && X::Score::has_slope));
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const auto lse_of = [&](int n) { return *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t); };
-  with_score(function, x, [&](const auto& score) {
-    const float own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
+  const int distance = at.row + p.seq_k - p.seq_q - at.key;  // from the warp's first key to its first query
+  with_score(function, x, distance - 15, distance + queries - 1, [&](const auto& score) {
+    const float own = distance + 2 * t - g;  // from key g to query 2 t
 #pragma unroll
     for (int n = 0; n < queries / 8; n++) {
       const float2 l = lse_of(n);
       for (int r = 0; r < 4; r++) {
-        x[0][n][r] = score(x[0][n][r], own + (8 * n + r % 2 - 8 * (r / 2))) - (r % 2 ? l.y : l.x);
+        x[0][n][r] = less(score, x[0][n][r], own, 8 * (r / 2) - (8 * n + r % 2), r % 2 ? l.y : l.x);
         if constexpr (ahead) x[0][n][r] = exp2_approx(x[0][n][r]);  // beside a product, in machine code too
       }
       // Else ptxas begins more series than it has registers for
@@ -260,10 +269,10 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
     }
 }
 
-// A consumer's 64 keys. `step` counts the tiles of queries that have come: a Ring in one register.
+// A consumer's 64 keys.
 template <class X, class T, int D>
 __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& p, const Work& work,
-                                              const typename X::Score& scores, unsigned& step) {
+                                              const typename X::Score& scores) {
   constexpr int Br = Shape<D>::Br;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
   const int consumer = warp_key / wgmma_rows, lane = threadIdx.x % 32;
@@ -279,8 +288,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
   for (int head = work.first_head; head <= work.last_head; head++) {
     const typename X::Score score = scores.of_head(head);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
-      const unsigned place = step % 2, parity = step / 2 % 2;
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--) {
+      const unsigned step = work.step(head, i), place = step % 2, parity = step / 2 % 2;
       const T *q = smem.q[place], *d_o = smem.d_o[place];
       const float* stats = smem.stats[place];
       T* ds = smem.ds[place];
@@ -411,19 +420,22 @@ __global__ void __launch_bounds__(threads, 1)
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<1> kv;
-  Ring<2> ring;
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == consumers && elect_one()) {
+      unsigned step = 0;
       for (int ticket = smem.ticket;; ticket = atomicAdd(tickets, 1), kv.advance()) {
+        Work& work = smem.work[kv.parity];
         mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
-        smem.work[kv.parity] = work_of<X, Br>(p, round_heads, ticket);
-        if (smem.work[kv.parity].kv_head < 0) break;
-        load(smem, maps, p, stats, smem.work[kv.parity], ring);
+        work = work_of<X, Br>(p, round_heads, ticket);
+        if (work.kv_head < 0) break;
+        work.before = step;
+        load(smem, maps, p, stats, work, step);
       }
       mbarrier_arrive(&smem.kv_full);
     } else if (warp < consumers && elect_one()) {
+      Ring<2> ring;
       for (; next(smem, kv); kv.advance()) {
         mbarrier_arrive(&smem.kv_empty);  // this thread is done with the work before
         add_dq<X>(smem, maps.dq, p, dq_sum, turns, smem.work[kv.parity], warp, ring);
@@ -431,8 +443,7 @@ __global__ void __launch_bounds__(threads, 1)
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    unsigned step = 0;
-    for (; next(smem, kv); kv.advance()) differentiate<X>(smem, maps, p, smem.work[kv.parity], score, step);
+    for (; next(smem, kv); kv.advance()) differentiate<X>(smem, maps, p, smem.work[kv.parity], score);
   }
 }
 
