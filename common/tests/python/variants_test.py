@@ -18,6 +18,7 @@ except ImportError:
 
 import flash_attention_workbook as faw
 from flash_attention_workbook.library import DEVICE
+from tools.measuring.peers_check import Reference
 
 ON_ENGINE = DEVICE == "cpu"
 if not ON_ENGINE and not torch.cuda.is_available():
@@ -125,6 +126,24 @@ class Values(unittest.TestCase):
                     for name, value in options.items()}
             with self.subTest(seed=seed, **shape, **said):
                 self.check(tensors(**shape), options)
+
+    def test_what_peers_are_judged_by_knows_extras(self):
+        """tools/measuring/peers_check.py, which has no autograd in it."""
+        slopes, sink = torch.rand(4, device=DEVICE) / 4, torch.randn(4, device=DEVICE)
+        for options in (dict(causal=True, window=(9, 0)), dict(softcap=2.0), dict(alibi=slopes), dict(sink=sink),
+                        dict(window=(9, 5), softcap=3.0, sink=sink)):
+            with self.subTest(options=list(options)):
+                q, k, v = tensors(seq_q=70, seq_k=90)
+                d_o = torch.randn_like(q)
+                said = {"causal": False, **options}
+                judge = Reference(q, k, v, **said)
+                o, lse = faw.forward(q, k, v, **said)
+                gradients = faw.backward(q, k, v, o, lse, d_o, **said)[:3]
+                self.assertIsNone(judge.wrong_forward(o, lse))
+                self.assertIsNone(judge.wrong_backward(d_o, *gradients))
+                plain = Reference(q, k, v, causal=said["causal"])
+                self.assertIsNotNone(plain.wrong_forward(o, lse))
+                self.assertIsNotNone(plain.wrong_backward(d_o, *gradients))
 
     def test_packed_tensors_are_not_copied(self):
         qkv = torch.randn(2, 50, 3, 4, 64, device=DEVICE, dtype=torch.float16)
