@@ -129,7 +129,7 @@ class Values(unittest.TestCase):
 
     def test_what_peers_are_judged_by_knows_extras(self):
         """tools/measuring/peers_check.py, which has no autograd in it."""
-        slopes, sink = torch.rand(4, device=DEVICE) / 4, torch.randn(4, device=DEVICE)
+        slopes, sink = (torch.rand(4, device=DEVICE) + more for more in (0.5, 2))  # not small
         for options in (dict(causal=True, window=(9, 0)), dict(softcap=2.0), dict(alibi=slopes), dict(sink=sink),
                         dict(window=(9, 5), softcap=3.0, sink=sink)):
             with self.subTest(options=list(options)):

@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.base.failure import Failure
 from tools.base.packages import require_packages
 from tools.base.paths import BUILD, ROOT, shown
-from tools.base.processes import follow, output_of
+from tools.base.processes import follow
 from tools.base.terminal import Progress, say
 
 _OF_A_COMPILER = 600 * 1024**2
@@ -66,9 +66,9 @@ def ensure_built(preset: str, targets: "list[str] | None" = None, quietly: bool 
 def compile_for_a_gpu(preset: str) -> None:
     """Where nothing of it can be run: the machine code of every kernel for one kind of GPU, and no program.
 
-    Which GPU: see common/cmake/cuda_architectures.cmake. What is left out is the host's code of all .cu files, for which
-    nvcc would take twice as long: another preset compiles and links it. And the place of kernels that somebody hands in
-    (common/harness/judge).
+    Which GPU: see common/cmake/cuda_architectures.cmake. What is left out is the host's code of all .cu files, for
+    which nvcc would take twice as long: another preset compiles and links it. And the place of kernels that somebody
+    hands in (common/harness/judge).
     """
     require_packages(preset)
     build_directory = directory(preset)

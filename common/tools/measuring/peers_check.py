@@ -98,8 +98,8 @@ class Reference:
         sampled = [(b, head, slice(head * self.groups, (head + 1) * self.groups)) for b, head in heads_of]
         found = []
         for rounded in (lambda x: x, self._rounded):
-            of_heads = [self._results(self.q[b, rows], self.k[b, head], self.v[b, head], d_o[b, rows], rounded, rows)[1:]
-                        for b, head, rows in sampled]
+            of_heads = [self._results(self.q[b, rows], self.k[b, head], self.v[b, head], d_o[b, rows], rounded,
+                                      rows)[1:] for b, head, rows in sampled]
             found.append({name: torch.cat([one.flatten() for one in gradients])
                           for name, gradients in zip(("dq", "dk", "dv"), zip(*of_heads))})
         self._known = d_o, sampled, *found

@@ -575,7 +575,8 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             if direction not in candidate.directions:
                 raise Skipped(f"it has no {direction}")
             expected = predicted_seconds(history, problem)
-            reason = candidate.lacks(problem) or candidate.refuses(problem) or (too_slow(expected, patience) if expected else None)
+            reason = candidate.lacks(problem) or candidate.refuses(problem)
+            reason = reason or (too_slow(expected, patience) if expected else None)
             if reason:
                 raise Skipped(reason)
             lane = Lane(candidate, direction, sets, problem.causal, asked)
