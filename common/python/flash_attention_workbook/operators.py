@@ -88,14 +88,15 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     alibi, fp32 [H] or [B, H]: scores lose slope * |i + Nk - Nq - j|. There is one score function, this or a softcap.
     sink, fp32 [H]: exp(sink) is one more term in the sum of each row, and in lse.
 
-    q, k and v may lie in any way that keeps the D elements of a row together; o lies as q does. Works on the current stream, and inside torch.cuda.graph. Knows nothing
-    of gradients: attention() does.
+    q, k and v may lie in any way that keeps the D elements of a row together; o lies as q does. Where B, H or Nq is 0,
+    no kernel runs; without keys o is 0, and lse -inf or the sink. Works on the current stream, and inside
+    torch.cuda.graph. Knows nothing of gradients: attention() does.
     """
     library.check_names(chapter, rung)
     with torch.no_grad():
         o, lse = _forward(q, k, v, *_pair(rope), causal, scale, chapter, rung, None, None,
                           *_extras(q, window, softcap, alibi, sink))
-    return o, lse if lse.numel() else None
+    return o, lse if lse.dim() == 3 else None
 
 
 def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None, rope=None, window=None,

@@ -172,7 +172,9 @@ class Refusals(unittest.TestCase):
         self.refused("^v has shape .*: it must be", q, k, v[:, :, :50].contiguous())
         self.refused("^heads is 4 and kv-heads is 3: heads must be a multiple of kv-heads$", q, k[:, :3].contiguous(),
                      v[:, :3].contiguous())
-        self.refused("^batch is 0: it must be at least 1$", q[:0], k[:0], v[:0])
+        self.refused("^kv-heads is 0: it must be at least 1$", q, k[:, :0], v[:, :0])
+        self.refused("^head-dim is 0: it must be at least 1$", q[..., :0], k[..., :0], v[..., :0])
+        self.refused("^scale is nan: it must be finite$", q[:0], k[:0], v[:0], scale=float("nan"))
         memory = torch.empty(q.numel() + 1, dtype=q.dtype, device=DEVICE)
         self.refused(r"^q starts at an address that is not a multiple of 16 bytes: pass q.clone\(\)$",
                      memory[1:].view(q.shape), k, v)
@@ -465,6 +467,57 @@ class InsidePyTorch(unittest.TestCase):
                 transform(lambda *some: faw.attention(*some).sum())(*inputs)
         twice = [torch.stack([x, 2 * x]) for x in inputs]
         self.assertSame(torch.func.vmap(faw.attention)(*twice), [faw.attention(*some) for some in zip(*twice)])
+
+
+@unittest.skipUnless(BACKWARDS, "no chapter has a backward yet")
+class Empty(unittest.TestCase):
+    """No batch, no head, no query: nothing comes out. No key: every row is one that sees none."""
+
+    SHAPES = [dict(batch=0), dict(heads=0, kv_heads=0), dict(heads=0), dict(seq_q=0), dict(seq_k=0),
+              dict(seq_q=0, seq_k=0)]
+
+    def test_both_directions(self):
+        sink = torch.randn(4, device=DEVICE)
+        for shape, gradients_wanted, options in itertools.product(
+                self.SHAPES, (False, True),
+                (dict(), dict(causal=True), dict(window=(3, 0), sink=sink), dict(alibi=sink.exp(), sink=sink),
+                 dict(chapter="08_causal_earlystop"))):
+            with self.subTest(**shape, gradients=gradients_wanted, options=list(options)):
+                q, k, v = inputs = tensors(**{"seq_q": 10, "seq_k": 20, **shape}, gradients=gradients_wanted)
+                options = {name: value[:q.shape[1]].requires_grad_(gradients_wanted and name == "sink")
+                           if isinstance(value, torch.Tensor) else value for name, value in options.items()}
+                o, lse = faw.forward(*inputs, **options)
+                self.assertEqual((o.shape, o.count_nonzero()), (q.shape, 0))
+                alone = options["sink"].detach()[:, None] if "sink" in options else torch.tensor(float("-inf"))
+                self.assertTrue(torch.equal(lse, alone.to(lse).expand(q.shape[:3])))
+                o = faw.attention(*inputs, **options)
+                self.assertEqual((o.shape, o.count_nonzero()), (q.shape, 0))
+                if gradients_wanted:
+                    inputs += [options["sink"]] if "sink" in options else []
+                    for x, gradient in zip(inputs, torch.autograd.grad(o, inputs, torch.ones_like(o))):
+                        self.assertEqual((gradient.shape, gradient.count_nonzero()), (x.shape, 0))
+
+    def test_a_rung_without_lse(self):
+        self.assertIsNone(faw.forward(*tensors(batch=0), chapter="04_fusion")[1])
+
+    def test_through_sdpa_and_compiled(self):
+        def function(q, k, v):
+            return faw.sdpa(q, k, v, is_causal=True) + faw.attention(q, k, v, window=(3, 0))
+
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        for shape in self.SHAPES[:2] + self.SHAPES[3:]:  # sdpa() wants as many heads of key
+            inputs = tensors(**{"seq_q": 10, "seq_k": 20, **shape}, gradients=True)
+            for f in (function, compiled):
+                with self.subTest(compiled=f is compiled, **shape):
+                    torch._dynamo.reset()
+                    for x, got in zip(inputs[:1] + inputs, gradients(f, *inputs)):
+                        self.assertEqual((got.shape, got.count_nonzero()), (x.shape, 0))
+
+    def test_operators(self):
+        for shape in (dict(batch=0), dict(seq_k=0)):
+            inputs = tensors(**{"heads": 2, "kv_heads": 2, "seq_q": 10, "seq_k": 20, **shape}, gradients=True)
+            torch.library.opcheck(torch.ops.flash_attention_workbook.forward.default,
+                                  (*inputs, None, None, True, *5 * [None]))
 
 
 class AsPyTorchsOwn(unittest.TestCase):
