@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -347,6 +348,12 @@ class Autograd(unittest.TestCase):
         self.assertLess(losses[-1], 0.9 * losses[0])
 
 
+def band(seq_q, seq_k, first, last):
+    """The mask by which query i sees keys i + first to i + last."""
+    distance = torch.arange(seq_k, device=DEVICE) - torch.arange(seq_q, device=DEVICE)[:, None]
+    return (distance >= first) & (distance <= last)
+
+
 def gradients(function, *inputs):
     """The result and the gradients of q, k and v for a d_o that is the same each time."""
     o = function(*inputs)
@@ -535,10 +542,110 @@ class AsPyTorchsOwn(unittest.TestCase):
                 got = faw.sdpa(*inputs, **options).double()
                 torch.testing.assert_close(got, self.sdpa(*inputs, **options), rtol=2e-3, atol=2e-3)
 
+    def test_masks_that_are_bands(self):
+        """Causal ones of both alignments, windows, and bands of which the first or the last rows see nothing."""
+        for seq_q, seq_k in ((40, 40), (30, 70), (70, 30)):
+            inputs = tensors(batch=1, heads=2, kv_heads=2, seq_q=seq_q, seq_k=seq_k, gradients=True)
+            for first, last in ((-70, 70), (-70, 0), (-70, seq_k - seq_q), (-9, 0), (-5, 5), (0, 70), (12, 20),
+                                (-60, -20), (25, 25), (9, -9)):
+                with self.subTest(seq_q=seq_q, seq_k=seq_k, first=first, last=last):
+                    mask = band(seq_q, seq_k, first, last)
+                    got = gradients(lambda *some: faw.sdpa(*some, attn_mask=mask), *inputs)
+                    expected = gradients(lambda *some: self.sdpa(*some, attn_mask=mask), *inputs)
+                    for one, other in zip(got, expected):
+                        torch.testing.assert_close(one.double(), other.double(), rtol=1e-2, atol=1e-2)
+                    seen = mask.any(1)
+                    self.assertEqual(got[0][:, :, ~seen].count_nonzero(), 0)
+
+    def test_what_a_mask_becomes(self):
+        """A chapter that knows no window takes what is plain or causal."""
+        for seq_q, seq_k, first, last, causal, window in [
+                (40, 50, -40, 50, False, None), (40, 50, -40, 10, True, None), (50, 40, -50, -10, True, None),
+                (40, 50, -40, 0, True, None), (40, 50, -9, 10, False, (19, 0)), (50, 40, -50, 0, False, (-1, 10)),
+                (40, 50, 10, 50, False, (0, -1)), (40, 50, -40, -40, True, None)]:
+            with unittest.mock.patch.object(faw.operators, "attention", wraps=faw.attention) as called:
+                faw.sdpa(*tensors(batch=1, seq_q=seq_q, seq_k=seq_k), attn_mask=band(seq_q, seq_k, first, last))
+            self.assertEqual((called.call_args.args[3], called.call_args.kwargs["window"]), (causal, window))
+
+    def test_how_a_mask_lies(self):
+        q, k, v = tensors(seq_q=40, seq_k=50)
+        mask = band(40, 50, -9, 3)
+        expected = faw.sdpa(q, k, v, attn_mask=mask)
+        wide = torch.zeros(80, 51, dtype=torch.bool, device=DEVICE)
+        wide[::2, 1:] = mask
+        for same in (mask[None], mask[None, None], mask.expand(2, 4, 40, 50), mask.expand(2, 1, 40, 50),
+                     mask.t().contiguous().t(), wide[::2, 1:]):
+            self.assertTrue(torch.equal(faw.sdpa(q, k, v, attn_mask=same), expected))
+        for shape in ((), (50,), (1, 1), (40, 1), (1, 1, 1, 50)):  # which PyTorch expands
+            everything = torch.ones(shape, dtype=torch.bool, device=DEVICE)
+            self.assertTrue(torch.equal(faw.sdpa(q, k, v, attn_mask=everything), faw.sdpa(q, k, v)))
+        for empty in (dict(batch=0), dict(seq_q=0), dict(seq_k=0)):
+            q, k, v = tensors(**empty)
+            mask = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool, device=DEVICE)
+            got = faw.sdpa(q, k, v, attn_mask=mask[:1] if len(mask) else mask)
+            self.assertEqual((got.shape, got.count_nonzero()), (q.shape, 0))
+
+    def test_every_mask_of_three_queries_and_four_keys(self):
+        q, k, _ = tensors(seq_q=3, seq_k=4)
+        bands = {tuple(band(3, 4, first, last).flatten().tolist()): (first, last)
+                 for first, last in itertools.product(range(-2, 4), range(-3, 4))}
+        for bits in itertools.product((False, True), repeat=12):
+            mask = torch.tensor(bits, device=DEVICE).view(3, 4)
+            try:
+                first, last = faw.operators._band(mask, q, k)
+                found = band(3, 4, -2 if first is None else first, 3 if last is None else last)
+                self.assertTrue(bits in bands and torch.equal(found, mask), mask)
+            except ValueError:
+                self.assertNotIn(bits, bands)
+
+    def test_masks_that_are_refused(self):
+        q, k, v = tensors(seq_q=40, seq_k=50)
+        mask = band(40, 50, -9, 3)
+        hole, padded, heads = mask.clone(), torch.ones_like(mask), mask.repeat(1, 4, 1, 1)
+        hole[20, 20], padded[:, 45:], heads[0, 1] = False, False, True
+        inverted = band(40, 50, -9, 3).logical_not()
+        no_band = ("^attn_mask is not one band for all heads: supported is that query i sees keys i . first to i . "
+                   "last, as far as there are such$")
+        no_values = "^attn_mask has no values while torch.compile or a CUDA graph records the call, or on the device "
+        with torch._subclasses.FakeTensorMode() as mode:
+            fake = mode.from_tensor(mask)
+        refused = [(no_band, hole), (no_band, padded), (no_band, heads), (no_band, inverted),
+                   (no_values, mask.to("meta")), (no_values, fake),
+                   ("^attn_mask is torch.float16: supported is torch.bool, True where a query sees a key$",
+                    mask.half()),
+                   ("^attn_mask is torch.uint8: supported is torch.bool", mask.byte()),
+                   ("^attn_mask is a sparse or nested tensor: it must be an ordinary one$", mask.to_sparse()),
+                   ("^attn_mask is a list: it must be a torch.Tensor$", [True]),
+                   (r"^attn_mask has shape .50, 40.: it must be .2, 4, 40, 50., or have 1 for some of these "
+                    "numbers$", mask.t()),
+                   (r"^attn_mask has shape \[3, 1, 40, 50\]: ", mask.expand(3, 1, 40, 50)),
+                   (r"^attn_mask has shape \[1, 1, 1, 40, 50\]: ", mask[None, None, None])]
+        if not ON_ENGINE:
+            refused.append(("^attn_mask is on cpu and query is on cuda:0: all tensors must be on one device$",
+                            mask.cpu()))
+        for text, given in refused:
+            with self.assertRaisesRegex(ValueError, text) as caught:
+                faw.sdpa(q, k, v, attn_mask=given)
+            self.assertNotIn("\n", str(caught.exception))
+        with self.assertRaisesRegex(ValueError, "^attn_mask and is_causal=True are both given: pass one of them$"):
+            faw.sdpa(q, k, v, attn_mask=mask, is_causal=True)
+
+    def test_a_mask_where_compiled(self):
+        """Its values cannot be seen: with fullgraph=True a line says so, without, the call is not compiled."""
+        def function(q, k, v, mask):
+            return 2 * faw.sdpa(q, k, v, attn_mask=mask)
+
+        inputs = *tensors(batch=1, seq_q=20, seq_k=20), band(20, 20, -9, 3)
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(Exception, "attn_mask has no values while torch.compile"):
+            torch.compile(function, fullgraph=True, backend="eager")(*inputs)
+        torch._dynamo.reset()
+        self.assertTrue(torch.equal(torch.compile(function, backend="eager")(*inputs), function(*inputs)))
+
     def test_refusals(self):
         q, k, v = tensors()
         for text, inputs, options in [
-            ("^attn_mask is given: supported are is_causal=True and no mask$", (q, k, v), dict(attn_mask=q)),
+            ("^v has shape .*: it must be", (q[:, :, :50], k, v[:, :, :90]), dict(is_causal=True)),
             ("^dropout_p is 0.1: supported is 0, no dropout$", (q, k, v), dict(dropout_p=0.1)),
             ("^query has 4 heads and key 2: enable_gqa=True lets", (q, k[:, :2].contiguous(), v[:, :2].contiguous()),
              dict()),
