@@ -218,8 +218,8 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
     attn_mask, torch.bool and True where a query sees a key, is [Nq, Nk] or has axes of 1 before: query i sees keys
     i + first to i + last, as far as there are such, for any first and last. The kernels then run with a window, or
     causally. Each call reads the mask once, makes one more of its size, and waits until one number for each diagonal is
-    on the host: where you know the window, call attention() with it. A compiler with fullgraph=True and a CUDA graph
-    see no values, and have to.
+    on the host: where you know the window, call attention() with it. Where torch.compile(fullgraph=True) or a CUDA
+    graph records the call, a mask has no values yet and is refused.
     """
     _require_tensors(query=query, key=key, value=value, **({} if attn_mask is None else {"attn_mask": attn_mask}))
     if is_causal and attn_mask is not None:
