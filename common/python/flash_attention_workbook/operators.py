@@ -177,7 +177,7 @@ def _band(mask, query, key):
     wanted = [*query.shape[:2], seq_q, seq_k]
     not_a_band = ValueError("attn_mask is not one band for all heads: supported is that query i sees keys i + first to "
                             "i + last, as far as there are such")
-    if mask.layout != torch.strided:
+    if mask.layout != torch.strided or mask.is_nested:
         raise ValueError("attn_mask is a sparse or nested tensor: it must be an ordinary one")
     if mask.dtype != torch.bool:
         raise ValueError(f"attn_mask is {mask.dtype}: supported is torch.bool, True where a query sees a key")
@@ -226,11 +226,12 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
         raise ValueError("attn_mask and is_causal=True are both given: pass one of them")
     if dropout_p != 0:
         raise ValueError(f"dropout_p is {dropout_p}: supported is 0, no dropout")
-    if not enable_gqa and query.dim() == key.dim() == 4 and query.shape[1] != key.shape[1]:
+    known = all([x.layout == torch.strided and not x.is_nested and x.dim() == 4 for x in (query, key, value)])
+    if not known or key.shape != value.shape:
+        return attention(query, key, value, is_causal, scale)  # which refuses them
+    if not enable_gqa and query.shape[1] != key.shape[1]:
         raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True lets query heads "
                          "share one of key")
-    if not query.dim() == key.dim() == 4 or key.shape != value.shape:
-        return attention(query, key, value, is_causal, scale)  # which refuses them
     first, last = (None, 0 if is_causal else None) if attn_mask is None else _band(attn_mask, query, key)
     seq_q, seq_k = query.shape[2], key.shape[2]
     # Without the queries at the end that see nothing, and then without the keys that none of them sees, the end of the

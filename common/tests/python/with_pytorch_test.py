@@ -200,6 +200,10 @@ class Refusals(unittest.TestCase):
                       torch.nested.nested_tensor([q[0, 0], q[0, 0, :5]], layout=torch.jagged),
                       torch.quantize_per_tensor(q.float(), 0.1, 0, torch.qint8)):
             self.refused("^k is a sparse, nested or quantized tensor: it must be an ordinary one$", q, other, v)
+            for i, name in enumerate("qkv"):
+                inputs = [q, k, v]
+                inputs[i] = other
+                self.refused(f"^{name} is a sparse, nested or quantized tensor: it must be", *inputs, call=faw.sdpa)
 
     def test_options_of_the_backward(self):
         q, k, v = tensors()
@@ -615,6 +619,8 @@ class AsPyTorchsOwn(unittest.TestCase):
                     mask.half()),
                    ("^attn_mask is torch.uint8: supported is torch.bool", mask.byte()),
                    ("^attn_mask is a sparse or nested tensor: it must be an ordinary one$", mask.to_sparse()),
+                   ("^attn_mask is a sparse or nested tensor: it must be an ordinary one$",
+                    torch.nested.nested_tensor([mask, mask])),
                    ("^attn_mask is a list: it must be a torch.Tensor$", [True]),
                    (r"^attn_mask has shape .50, 40.: it must be .2, 4, 40, 50., or have 1 for some of these "
                     "numbers$", mask.t()),
