@@ -150,17 +150,47 @@ class Values(unittest.TestCase):
         q, k, v = (x.transpose(1, 2) for x in qkv.unbind(2))
         self.assertIsNone(wrong(faw.attention(q, k, v), reference(q, k, v), torch.float16))
 
+    def for_a_compiler(self):
+        """(layout, q, k, v, options) of each extra, small, contiguous and not; in the layout "expanded" the heads of
+        keys are one."""
+        for other, options in (("bnhd", dict(window=(5, 0))), ("packed", dict(softcap=2.0)),
+                               ("expanded", dict(alibi=torch.rand(2, device=DEVICE))),
+                               ("packed", dict(window=(9, 3), sink=torch.randn(2, device=DEVICE, requires_grad=True)))):
+            for layout in ("bhnd", other):
+                q, k, v = tensors(batch=1, heads=2, kv_heads=1, seq_q=17, seq_k=20,
+                                  layout="bnhd" if layout == "expanded" else layout)
+                if layout == "expanded":
+                    k, v = (x.detach().expand(-1, 2, -1, -1).requires_grad_() for x in (k, v))
+                yield layout, q, k, v, options
+
     def test_compiled_they_give_the_same(self):
-        q, k, v = tensors(kv_heads=4, seq_q=50, seq_k=50)
-        sink = torch.randn(4, device=DEVICE, requires_grad=True)
+        for layout, q, k, v, options in self.for_a_compiler():
+            with self.subTest(layout=layout, options=list(options)):
+                torch._dynamo.reset()
+                compiled = torch.compile(faw.attention, fullgraph=True, backend="aot_eager")
+                inputs = [q, k, v, *([options["sink"]] if "sink" in options else [])]
+                of_both = []
+                for attention in (faw.attention, compiled):
+                    o = attention(q, k, v, **options)
+                    of_both.append([o, *torch.autograd.grad(o, inputs, torch.ones_like(q))])
+                for plain, other in zip(*of_both):
+                    self.assertTrue(torch.equal(plain, other))
+                    self.assertEqual(plain.stride(), other.stride())
 
-        def attention(q, k, v, sink):
-            return faw.attention(q, k, v, window=(20, 0), sink=sink)
-
-        compiled = torch.compile(attention, backend="aot_eager")
-        results = [torch.autograd.grad(f(q, k, v, sink).sum(), (q, k, v, sink)) for f in (attention, compiled)]
-        for plain, other in zip(*results):
-            self.assertTrue(torch.equal(plain, other))
+    def test_operators(self):
+        """torch.library's own check: schema, fake kernels, autograd's registration, and what a compiler makes of
+        them."""
+        operators = torch.ops.flash_attention_workbook
+        for layout, *inputs, options in self.for_a_compiler():
+            with self.subTest(layout=layout, options=list(options)):
+                extras = faw.operators._extras(inputs[0], *map(options.get, ("window", "softcap", "alibi", "sink")))
+                torch.library.opcheck(operators.forward.default,
+                                      (*inputs, None, None, False, None, None, None, None, None, *extras))
+                inputs, extras = ([x.detach() if isinstance(x, torch.Tensor) else x for x in some]
+                                  for some in (inputs, extras))
+                o, lse = operators.forward(*inputs, None, None, False, None, None, None, None, None, *extras)
+                torch.library.opcheck(operators.backward.default,
+                                      (o, *inputs, o, lse, None, None, False, None, None, None, *extras))
 
 
 class Refusals(unittest.TestCase):
