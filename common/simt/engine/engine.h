@@ -48,6 +48,7 @@ struct alignas(64) Fiber {
   char* stack = nullptr;  // its lowest address
   std::size_t size = 0;
   struct Thread* thread = nullptr;
+  std::uintptr_t kernels_end = 0;  // above it are the engine's frames
 };
 
 struct alignas(64) Thread {  // one cache line
@@ -244,6 +245,11 @@ class Worker {
   [[noreturn]] void fail_of(unsigned thread, const std::string& at, const std::string& what);
   void fail_if_suspected();
   bool on_a_fiber(std::uintptr_t address) const;
+  // Is it a place for variables of the current thread's kernel?
+  bool in_kernels_frames(std::uintptr_t address) const {
+    const Fiber& fiber = *current_->fiber;
+    return address >= reinterpret_cast<std::uintptr_t>(fiber.stack) && address < fiber.kernels_end;
+  }
   // Is this the grid's barrier?
   bool at_grid_barrier(const Awaited* what) const { return what == &grid_barrier_; }
   std::uint64_t block_number() const {
