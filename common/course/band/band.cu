@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(Br) attend(Problem p,
                                              float* lse,         // [B, H, Nq]
                                              const float* sink)  // [H], or none
 {
-  __shared__ Pack8<T> k_smem[Bc][D / 8], v_smem[Bc][D / 8];
+  Pack8<T>* k_smem = dynamic_shared<Pack8<T>>();                               // [Bc][D / 8]
+  Pack8<T>* v_smem = k_smem + Bc * D / 8;                                      // [Bc][D / 8]
   const int row_tiles = ceil_div(p.seq_q, Br), head = blockIdx.x / row_tiles;  // over all batches
   const int i0 = blockIdx.x % row_tiles * Br, i = i0 + threadIdx.x;
   const bool exists = i < p.seq_q;
@@ -55,10 +56,10 @@ __global__ void __launch_bounds__(Br) attend(Problem p,
   for (int j0 = begin; j0 < end; j0 += Bc) {
     __syncthreads();  // everyone is done with the tile before
     for (int n = threadIdx.x; n < Bc * D / 8; n += Br) {
-      const int j = n / (D / 8), c = n % (D / 8);
-      const int64_t from = (kv_row + j0 + j) * D + c * 8;
-      k_smem[j][c] = j0 + j < p.seq_k ? load_pack8(k + from) : Pack8<T>{};
-      v_smem[j][c] = j0 + j < p.seq_k ? load_pack8(v + from) : Pack8<T>{};
+      const int j = j0 + n / (D / 8);
+      const int64_t from = (kv_row + j0) * D + n * 8;
+      k_smem[n] = j < p.seq_k ? load_pack8(k + from) : Pack8<T>{};
+      v_smem[n] = j < p.seq_k ? load_pack8(v + from) : Pack8<T>{};
     }
     __syncthreads();  // the tile is in shared memory
 
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(Br) attend(Problem p,
       if (j0 + j < keys.first || j0 + j >= keys.end) continue;
       float s = 0;
       for (int c = 0; c < D / 8; ++c)
-        for (int e = 0; e < 8; ++e) s += to_float(q_reg[c].x[e]) * to_float(k_smem[j][c].x[e]);
+        for (int e = 0; e < 8; ++e) s += to_float(q_reg[c].x[e]) * to_float(k_smem[j * D / 8 + c].x[e]);
       s *= p.scale;
       watch("S", watched, 0, j0 + j, s);
       if (s > m) {  // what there is becomes smaller; before the first key, 0
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(Br) attend(Problem p,
       watch("P", watched, 0, j0 + j, weight);
       l += weight;
       for (int c = 0; c < D / 8; ++c)
-        for (int e = 0; e < 8; ++e) o_reg[8 * c + e] += weight * to_float(v_smem[j][c].x[e]);
+        for (int e = 0; e < 8; ++e) o_reg[8 * c + e] += weight * to_float(v_smem[j * D / 8 + c].x[e]);
     }
   }
 
@@ -105,7 +106,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
-    launch(attend<T, D>, {blocks, Br, 0, stream}, p, q, k, v, o, args.lse, args.sink);
+    launch(attend<T, D>, {blocks, Br, 2 * Bc * D * sizeof(T), stream}, p, q, k, v, o, args.lse, args.sink);
   });
 }
 
