@@ -78,7 +78,6 @@ __global__ void __launch_bounds__(Br) attend(Problem p,
         m = s;
       }
       const float weight = m == -INFINITY ? 0 : expf(s - m);  // only scores of -inf so far
-      watch("P", watched, 0, j0 + j, weight);
       l += weight;
       for (int c = 0; c < D / 8; ++c)
         for (int e = 0; e < 8; ++e) o_reg[8 * c + e] += weight * to_float(v_smem[j * D / 8 + c].x[e]);
