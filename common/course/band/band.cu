@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(Br) attend(Problem p,
         for (float& x : o_reg) x *= correction;
         m = s;
       }
-      const float weight = m == -INFINITY ? 0 : expf(s - m);  // only scores of -inf so far
+      const float weight = expf(s - (m == -INFINITY ? 0 : m));  // -inf: there were only scores of -inf
       l += weight;
       for (int c = 0; c < D / 8; ++c)
         for (int e = 0; e < 8; ++e) o_reg[8 * c + e] += weight * to_float(v_smem[j * D / 8 + c].x[e]);
