@@ -307,8 +307,8 @@ def _in_words(problem: JsonObject) -> str:
     mask = "causal mask" if problem["causal"] else "no mask"
     extras = [name if problem[name] is True else f"{name} {problem[name]:g}" if isinstance(problem[name], float)
               else f"{name} {problem[name]}" for name in (*stages.EXTRAS, "scale") if name in problem]
-    return ", ".join([f"in the problem B={problem['batch']} {heads} {n} D={problem['head_dim']} {problem['dtype']}", mask,
-                      f"inputs `{problem['inputs']}`", *extras])
+    said = f"in the problem B={problem['batch']} {heads} {n} D={problem['head_dim']} {problem['dtype']}"
+    return ", ".join([said, mask, f"inputs `{problem['inputs']}`", *extras])
 
 
 # --- What the engine counts ------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import re
 
 from tools.base import JsonObject
 
-_CASE = re.compile(r"B(?P<batch>\d+)_H(?P<heads>\d+)_Hkv(?P<kv_heads>\d+)_Nq(?P<seq_q>\d+)_Nk(?P<seq_k>\d+)_D(?P<head_dim>\d+)_"
-                   r"(?P<dtype>fp16|bf16)_(?P<mask>none|causal)_(?P<inputs>[a-z_]+?)(?:_rope)?"
+_CASE = re.compile(r"B(?P<batch>\d+)_H(?P<heads>\d+)_Hkv(?P<kv_heads>\d+)_Nq(?P<seq_q>\d+)_Nk(?P<seq_k>\d+)_"
+                   r"D(?P<head_dim>\d+)_(?P<dtype>fp16|bf16)_(?P<mask>none|causal)_(?P<inputs>[a-z_]+?)(?:_rope)?"
                    r"(?:_window_(?P<left>all|\d+)_(?P<right>all|\d+))?(?:_softcap(?P<softcap>\d+(?:\.\d+)?))?"
                    r"(?P<alibi>_alibi)?(?P<sink>_sink)?(?P<views>_views)?(?:_scale(?P<scale>\d+(?:\.\d+)?))?\b")
 # The names that kernels give them, in the order in which they are made of one another.
