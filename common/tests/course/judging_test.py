@@ -132,6 +132,16 @@ class Judging(LittleTree):
             self.assertEqual(problem, {"batch": "1", "heads": "2", "kv_heads": "1", "seq_q": "70", "seq_k": "1", "head_dim": "64",
                                        "dtype": "fp16", "causal": False, "inputs": "loud", **flags})
 
+    def test_a_problems_extras_are_said_and_nothing_is_compared_that_has_none(self):
+        case = "B1_H2_Hkv2_Nq70_Nk70_D64_fp16_none_spread_window_all_0_softcap3.5_sink_views"
+        verdict = self.judged({"plain": failure(f"{case}: o[b=0, h=1, i=7, d=3] is nan, expected 0.25")})
+        self.assertEqual(verdict.lines[1], "in the problem B=1 H=2 N=70 D=64 fp16, no mask, inputs `spread`, window -1,0, softcap 3.5, "
+                                           "sink, views")
+        self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "traced"])
+        self.assertEqual(judging._flags(stages.problem_of_case(case))[7:], [
+            "--no-causal", "--inputs=spread", "--window=-1,0", "--sink", "--views", "--softcap=3.5"])
+        self.assertEqual(stages.problem_of_case("B1_H2_Hkv2_Nq70_Nk70_D64_bf16_causal_sink: o is 1")["inputs"], "sink")
+
     def test_a_mistake_that_is_known_gets_its_question(self):
         known = [{"name": "a", "mistake": "m", "right": [], "wrong": [], "seen": r"^l\[3\].* is 7"},
                  {"name": "b", "mistake": "m", "right": [], "wrong": [], "seen": r"^m\[", "sentence": "not m?"},

@@ -21,6 +21,10 @@ class Drawing(LittleTree):
         self.assertIn(first["seq_q"], MEASURE["draw"]["seq_q"])
         self.assertEqual(course.problem_of(sectors, "  ada   LOVELACE "), first)
 
+    def test_a_text_of_the_problem_may_have_what_is_drawn(self):
+        self.declare(CODE, {**MEASURE, "problem": {"window": "{left},0"}, "draw": {"left": [3]}})
+        self.assertEqual(course.problem_of(self.exercise("05.sectors"), "ada"), {"window": "3,0", "left": 3})
+
     def test_names_spread_over_what_there_is_to_draw(self):
         sectors = self.exercise("05.sectors")
         self.assertEqual({course.problem_of(sectors, f"s{i}")["seq_q"] for i in range(50)},

@@ -34,7 +34,7 @@ def answers(page: str) -> dict:
 def weeks_of_the_page(there: course.Course) -> list:
     """[(a name, the week's exercises, those of later weeks)] of the page's schedules."""
     page, found = (ROOT / "common/course/README.md").read_text(), []
-    for number in (4, 8, 12):
+    for number in (4, 8, 13):
         table = page.partition(f"**{number} weeks**")[2].partition("**")[0]
         weeks = [there.select(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", table, re.M)]
         assert len(weeks) == number
@@ -217,6 +217,27 @@ class HandedOut(unittest.TestCase):
     def test_a_file_is_not_handed_out_with_the_solution_of_a_later_week(self):
         left_out = compatible(self.course, self.course.select(["05.merge"]), tuple(self.course.select(["06.banks"])))[1]
         self.assertEqual([why for _, why in left_out], ["its file has the solution of 06.banks, which comes in a later week"])
+
+    def test_a_chapter_whose_kernels_show_a_solution_has_its_lesson_alone(self):
+        """Those of chapter 12 show 10.order. Its exercises have kernels of their own, and want the lesson."""
+        made = hand_out(self.course, without_a_file(self.course.select(["10.order", "12.window"])))
+        there = [file for file in made.student if file.startswith("12_variants/")]
+        self.assertIn("12_variants/README.md", there)
+        self.assertEqual([file for file in there if not re.search(r"\.(md|svg|json)$", file)], [])
+        self.assertIn("[12_variants](12_variants/)", made.student["README.md"].decode())
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory)
+            file_trees.write(root, made.student)
+            theirs = course.load(root)
+            self.assertEqual([one.id for one in theirs.select(["12"])], ["12.window"])
+            self.assertIn("  read   12_variants/README.md", "\n".join(course.LearnersPath(theirs).where(theirs.select(["12"])[0])))
+        made = hand_out(self.course, without_a_file(self.course.select(["10.order"])))
+        self.assertFalse(any(file.startswith("12_variants/") for file in made.student))
+
+    def test_the_exercises_of_chapter_12_take_nothing_of_the_chapters(self):
+        made = hand_out(self.course, without_a_file(self.course.select(["12"])))
+        self.assertEqual((made.left_out, made.rungs), ([], []))
+        self.assertIn("12_variants/forward.h", made.student)
 
     def test_links_lead_somewhere(self):
         for file, content in self.made.student.items():

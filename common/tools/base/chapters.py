@@ -57,6 +57,12 @@ def all_chapters(root: Path = ROOT) -> list[Chapter]:
     return [Chapter(path.parent.name) for path in sorted(root.glob("[0-9][0-9]_*/CMakeLists.txt"))]
 
 
+def with_lessons(root: Path = ROOT) -> list[Chapter]:
+    """All chapters, and those of which a student's tree has the lesson alone: the kernels would show a solution."""
+    lessons = {Chapter(path.parent.name) for path in root.glob("[0-9][0-9]_*/README.md")}
+    return sorted({*all_chapters(root), *lessons}, key=lambda chapter: chapter.name)
+
+
 def of_exercises(root: Path = ROOT) -> list[Chapter]:
     """The kernels that only exercises are about: to be selected by name, beside the chapters."""
     return [Chapter(path.parent.name) for path in sorted((root / _OF_EXERCISES).glob("*/CMakeLists.txt"))]

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path, chosen = LearnersPath(), chapters.select(arguments.chapters, chapters.all_chapters())
+    path, chosen = LearnersPath(), chapters.select(arguments.chapters, chapters.with_lessons())
     exercises = [one for one in path.course.exercises if one.id[:2] in {chapter.number for chapter in chosen}]
     if arguments.exercises:
         _say_exercises(path, exercises)

@@ -26,7 +26,8 @@ The keys of an exercise, those in brackets need not be there:
     measure
       question   a sentence; {seq_q} in it stands for that number of the problem
       problem    what is the same for everyone; draw: {"seq_q": [70, 85, ..]}, of which each student gets one. What is
-                 no flag of a chapter's program is a number of the question alone
+                 no flag of a chapter's program is a number of the question alone; a text may have it in braces, as the
+                 question has: {"window": "{left},0"}
       answer     an expression of numbers and of counted("global_load sectors", "scores"), which the engine counts, also
                  of another rung or problem: counted("matrix_flops", rung="mma", causal=False); drawn("seq_q") is a
                  number of the problem, whole(x) is x without its fraction
@@ -130,7 +131,7 @@ class Course:
                 continue
             if "." in word:
                 raise Failure(f"no exercise {word} (exercises: {', '.join(known)})", status=2)
-            (chapter,) = chapters.select([word], chapters.all_chapters(self.root))
+            (chapter,) = chapters.select([word], chapters.with_lessons(self.root))
             of_chapter = [exercise.id for exercise in self.exercises if exercise.id[:2] == chapter.name[:2]]
             if not of_chapter:
                 some = ", ".join(sorted({id[:2] for id in known}))
@@ -296,7 +297,7 @@ class _Reader:
 
 def kinds_of_tests(root: Path = ROOT) -> list[str]:
     """The names of the kinds of tests, in the order of the suite's source."""
-    return re.findall(r'(?:\b(?:kind|solving)\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
+    return re.findall(r'(?:\b(?:kind|solving\w*)\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
 
 
 def _hold_to_the_sources(root: Path, exercises: list[Exercise], reader: _Reader) -> None:

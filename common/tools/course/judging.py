@@ -16,8 +16,6 @@ ENGINE, COUNT, HANGS = "engine", "count", "hangs"
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
-_CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_([a-z_]+?)"
-                   r"(?:_scale(\d+(?:\.\d+)?))?\b")
 
 _IN_WORDS = {"votes_alone": "votes of a warp while no product of its own runs",  # counts for exercises alone
              "flops_out_of_turn": "flops of products that start outside of a turn",
@@ -200,7 +198,9 @@ def _rung_beside(course: Course, exercise: Exercise) -> str:
 
 def _first_wrong_stage(exercise: Exercise, found: Objection, workshop: Workshop) -> Objection:
     """Where the kernel goes wrong first, and then what else is known; that alone if nothing that the kernel shows is
-    wrong, or its program cannot say."""
+    wrong, or its program cannot say: what it compares with has no extras."""
+    if any(name in (found.problem or {}) for name in stages.EXTRAS):
+        return found
     printed = _printed(exercise.place, exercise.rung, exercise.direction, "--diagnose", found.problem or {}, workshop)
     try:
         (one,) = printed["rungs"] if isinstance(printed, dict) else []
@@ -263,8 +263,9 @@ def _first_wrong(course: Course, exercise: Exercise, output: str) -> "Objection 
     words = said[1].replace('\\"', '"').replace(f"{course.root}/", "")
     test = re.search(r"\[  FAILED  \] All/Rungs\.Pass/(\w+), where GetParam\(\) = (.*?)(?: \(\d+ ms\))?\n", output)
     of_test = [f"found by the test `{test[1]}`: {test[2]}"] if test else []
-    engine, case, element = _ENGINE.search(words), _CASE.search(words), _SHOWN_OF_A_RESULT.search(words)
-    problem, in_problem = stages.problem_of_case(words), [_problem(case)] if case else []
+    engine, element = _ENGINE.search(words), _SHOWN_OF_A_RESULT.search(words)
+    problem = stages.problem_of_case(words)
+    in_problem = [_in_words(problem)] if problem else []
     if engine:
         return Objection([engine[1], *in_problem, *of_test], ENGINE, problem)
     if not element:
@@ -299,12 +300,15 @@ def constant(text: str, name: str) -> int:
     return product
 
 
-def _problem(case: re.Match[str]) -> str:
-    b, h, kv, nq, nk, d, dtype, mask, inputs, scale = case.groups()
+def _in_words(problem: JsonObject) -> str:
+    h, kv, nq, nk = (problem[name] for name in ("heads", "kv_heads", "seq_q", "seq_k"))
     heads = f"H={h}" if h == kv else f"H={h} (kv {kv})"
     n = f"N={nq}" if nq == nk else f"Nq={nq} Nk={nk}"
-    said = f"in the problem B={b} {heads} {n} D={d} {dtype}, {'no' if mask == 'none' else mask} mask, inputs `{inputs}`"
-    return said + (f", scale {scale}" if scale else "")
+    mask = "causal mask" if problem["causal"] else "no mask"
+    extras = [name if problem[name] is True else f"{name} {problem[name]:g}" if isinstance(problem[name], float)
+              else f"{name} {problem[name]}" for name in (*stages.EXTRAS, "scale") if name in problem]
+    said = f"in the problem B={problem['batch']} {heads} {n} D={problem['head_dim']} {problem['dtype']}"
+    return ", ".join([said, mask, f"inputs `{problem['inputs']}`", *extras])
 
 
 # --- What the engine counts ------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class LearnersPath:
     def where(self, exercise: Exercise) -> list[str]:
         """Lines that say what to do next, and how long it takes."""
         course, place = self.course, self._places.get(exercise.id)
-        (chapter,) = chapters.select([exercise.id[:2]], chapters.all_chapters(course.root))
+        (chapter,) = chapters.select([exercise.id[:2]], chapters.with_lessons(course.root))
         read = (f"{place.file} up to line {place.line}, the box in \"{place.heading}\"" if place
                 else f"{chapter.name}/README.md")
         lines = [f"{exercise.id}: {exercise.title} (about {exercise.minutes} minutes)", f"  read   {read}"]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.base import DividesByZero, Failure, JsonObject, NotUnderstood, build, evaluate, shown
-from tools.course import judging, wrong
+from tools.course import judging, stages, wrong
 from tools.course.exercises import Course, Exercise
 from tools.course.judging import HERE, KernelCounts, Verdict, Workshop
 
@@ -28,7 +28,7 @@ LARGEST = 1e18  # no count is as large
 INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0" + \
     "".join(map(chr, range(0xfe00, 0xfe10)))
 # A problem's other numbers belong to the question alone.
-FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal"}
+FLAGS = {"batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal", *stages.EXTRAS}
 
 
 class NotCounted(Failure):
@@ -136,7 +136,9 @@ def problem_of(exercise: Exercise, student: str) -> JsonObject:
         digest = hashlib.sha256("\n".join([plain(student), exercise.id, key]).encode()).digest()
         return values[int.from_bytes(digest, "big") % len(values)]
 
-    return {**exercise.problem, **{key: drawn(key, values) for key, values in exercise.draw.items()}}
+    numbers = {key: drawn(key, values) for key, values in exercise.draw.items()}
+    return {**{key: value.format(**numbers) if isinstance(value, str) else value
+               for key, value in exercise.problem.items()}, **numbers}
 
 
 def expected(exercise: Exercise, problem: JsonObject, workshop: Workshop = HERE) -> float:

@@ -7,11 +7,14 @@ import re
 
 from tools.base import JsonObject
 
-_CASE = re.compile(r"B(\d+)_H(\d+)_Hkv(\d+)_Nq(\d+)_Nk(\d+)_D(\d+)_(fp16|bf16)_(none|causal)_(\w+?)(_rope)?"
-                   r"(?:_scale(\d+(?:\.\d+)?))?\b")
+_CASE = re.compile(r"B(?P<batch>\d+)_H(?P<heads>\d+)_Hkv(?P<kv_heads>\d+)_Nq(?P<seq_q>\d+)_Nk(?P<seq_k>\d+)_"
+                   r"D(?P<head_dim>\d+)_(?P<dtype>fp16|bf16)_(?P<mask>none|causal)_(?P<inputs>[a-z_]+?)(?:_rope)?"
+                   r"(?:_window_(?P<left>all|\d+)_(?P<right>all|\d+))?(?:_softcap(?P<softcap>\d+(?:\.\d+)?))?"
+                   r"(?P<alibi>_alibi)?(?P<sink>_sink)?(?P<views>_views)?(?:_scale(?P<scale>\d+(?:\.\d+)?))?\b")
 # The names that kernels give them, in the order in which they are made of one another.
 _ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "delta", "dS", "dV", "dK", "dQ")
-_FLAGS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal", "inputs")
+_PLAIN = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype")
+EXTRAS = ("window", "softcap", "alibi", "sink", "views")  # of chapter 12, by their flags
 
 
 def problem_of_case(text: str) -> "JsonObject | None":
@@ -19,9 +22,12 @@ def problem_of_case(text: str) -> "JsonObject | None":
     found = _CASE.search(text)
     if not found:
         return None
-    problem: JsonObject = dict(zip(_FLAGS, found.groups()))
-    problem["causal"] = found[8] == "causal"
-    return {**problem, "scale": float(found[11])} if found[11] else problem
+    problem: JsonObject = {name: found[name] for name in _PLAIN}
+    problem |= {"causal": found["mask"] == "causal", "inputs": found["inputs"]}
+    if found["left"]:
+        problem["window"] = f"{found['left']},{found['right']}".replace("all", "-1")
+    problem |= {name: True for name in ("alibi", "sink", "views") if found[name]}
+    return problem | {name: float(found[name]) for name in ("softcap", "scale") if found[name]}
 
 
 def in_words(diagnosis: JsonObject) -> list[str]:

@@ -33,6 +33,7 @@ _LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
                        r"common/course/(debug/|wrong/|(README\.md|gradescope\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
+_OF_A_LESSON = re.compile(r"\.md$|/pictures/|/numbers\.json$")
 _COUNTS = "common/tests/trace"
 _MOST_FILES = 3  # that a line of the instructor's page names
 
@@ -242,8 +243,12 @@ def _place_of(exercise: Exercise) -> _Place:
 def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _View,
                   solutions: leaks.Solutions) -> file_trees.FileTree:
     students, less, chapters = view.students, view.less, view.less.chapters()
+    numbers = {one.id[:2] for one in plan.exercises}
+    alone = [one for one in _chapters(tree) if one[:2] in numbers and one not in chapters]  # lessons without kernels
+    lessons = sorted([*chapters, *alone])
     student = {file: content for file, content in tree.items()
-               if not _LEFT_OUT.match(file) and (not file[:2].isdigit() or file.partition("/")[0] in chapters)}
+               if not _LEFT_OUT.match(file) and (not file[:2].isdigit() or file.partition("/")[0] in chapters
+                                                 or file.partition("/")[0] in alone and _OF_A_LESSON.search(file))}
     for file in [file for file in student if re.fullmatch(r"\d\d_\w+/(wide/)?[^/]*\.cu", file)]:
         del student[file]
     of_no_chapter = {one.file for one in course.exercises} - less.sources.keys() - view.gone
@@ -261,6 +266,7 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
         if any(file.startswith(f"{chapter}/") for file in students):
             build = re.sub(r"\s+NO_SPILLS\b", "", build)  # what a student tries first may need more registers
         student[f"{chapter}/CMakeLists.txt"] = build.encode()
+    for chapter in lessons:
         asked = {number: one.id for one in plan.exercises if one.id[:2] == chapter[:2] for number in one.lesson}
         for name in [file for file in student if re.fullmatch(rf"{chapter}/\w+\.md", file)]:
             page = boxes.without_boxes(student[name].decode(), {one.id for one in plan.exercises})
@@ -268,7 +274,7 @@ def _student_tree(course: Course, plan: Plan, tree: file_trees.FileTree, view: _
     _shorten_counts(student, course, plan, less, chapters)
     student[str(FILE)] = _exercises(course, plan).encode()
     student[str(SENTENCES)] = (json.dumps(sentences(course.root, plan.exercises), indent=1) + "\n").encode()
-    student["README.md"] = student_lessons.front_page(plan, chapters).encode()
+    student["README.md"] = student_lessons.front_page(plan, lessons).encode()
     for file in [file for file in student if file.endswith(".md")]:
         here = Path(file).parent
         student[file] = student_lessons.without_links(student[file].decode(),
