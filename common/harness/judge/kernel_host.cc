@@ -132,14 +132,14 @@ class OwnMemory final : public simt::Observer {
   }
 };
 
-void copy_text(char* to, size_t longest, const std::string& text) {
-  std::strncpy(to, text.c_str(), longest);
+void copy_text(char* to, size_t longest, const char* text) {
+  std::strncpy(to, text, longest);
   to[longest] = 0;
 }
 
 Launch as_launch(const simt::LaunchCounts& counts) {
   Launch launch = {};
-  copy_text(launch.kernel, longest_name, counts.kernel);
+  copy_text(launch.kernel, longest_name, counts.kernel.c_str());
   launch.grid = counts.grid, launch.block = counts.block;
   launch.dynamic_shared_bytes = counts.dynamic_shared_bytes;
   launch.barriers = counts.barriers, launch.shuffles = counts.shuffles, launch.matrix_flops = counts.matrix_flops;

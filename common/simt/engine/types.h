@@ -30,7 +30,8 @@
 #define __grid_constant__
 // A block runs on one OS thread from start to end, so one copy per OS thread is one copy per resident block. The tag
 // becomes part of the variable's mangled name: by it the engine knows its own among all thread_locals (modules.cc).
-#define __shared__ static thread_local __attribute__((abi_tag("shared")))
+// constinit: else g++ has the kernel write beside an array of __half that it has been initialized.
+#define __shared__ static constinit thread_local __attribute__((abi_tag("shared")))
 #endif
 
 struct uint3 {
