@@ -144,8 +144,9 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[blocks][columns / 2][
       }
 }
 
-// P = 2^x in place of x, in fp32, and l: for where the registers of P's fragments are still read by a product.
-template <int blocks, int columns>
+// P = 2^x in place of x, in fp32, and l: for where the registers of P's fragments are still read by a product. The FMA
+// pipe makes `eighths` of eight pairs, and the exp unit the others.
+template <int eighths = 0, int blocks, int columns>
 __device__ __forceinline__ void exponentiate_in_place(float (&x)[blocks][columns][4], Rows<blocks>& rows,
                                                       Watched tile = {}) {
 #pragma unroll
@@ -155,7 +156,8 @@ __device__ __forceinline__ void exponentiate_in_place(float (&x)[blocks][columns
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         float* pair = x[b][n] + 2 * h;
-        for (int c = 0; c < 2; c++) pair[c] = exp2_approx(pair[c]);
+        const bool by_fma = ((2 * n + (n / 4 + h) % 2) * eighths) % 8 >= 8 - eighths;  // every 8 / eighths pairs
+        for (int c = 0; c < 2; c++) pair[c] = by_fma ? exp2_polynomial(pair[c]) : exp2_approx(pair[c]);
         rows.minus_l[b][h] -= pair[0] + pair[1];
       }
   watch("P", tile, x);
