@@ -1,10 +1,11 @@
 // Chapter 10, trial rungs at D = 64: fitted's forward with three consumers, where the FMA pipe makes some of the
-// exponentials (poly), and where the consumers take turns at starting their products (turns). Other head dims: `prompt`.
+// exponentials (poly), and where the consumers take turns at starting their products (turns). Other head dims:
+// `prompt`.
 //
-// What each does, waits for, and signals is as in 20_fitted.cu, and with turns, as in 6_pingpong.cu: named barrier 1 + c
-// is consumer c's turn. Each consumer has as many turns with a tile as the tile has tiles of keys: one for the first S,
-// one for each S(j) with P V(j-1), and those of the tiles of keys that only the other consumers compute. The last P V is
-// outside of them.
+// What each does, waits for, and signals is as in 20_fitted.cu, and with turns, as in 6_pingpong.cu: named barrier 1 +
+// c is consumer c's turn. Each consumer has as many turns with a tile as the tile has tiles of keys: one for the first
+// S, one for each S(j) with P V(j-1), and those of the tiles of keys that only the other consumers compute. The last P
+// V is outside of them.
 #include <algorithm>
 #include <climits>
 #include <cmath>
@@ -337,12 +338,15 @@ constexpr attention::Rung trial(const char* name) {
 
 }  // namespace
 
-extern const attention::Rung poly12, poly25, turns3, turns3_poly12, turns3_late, turns3_late_poly12;
+extern const attention::Rung poly12, poly25, turns3, turns3_poly12, turns3_poly25, turns3_late, turns3_late_poly12,
+    turns3_late_poly25;
 constinit const attention::Rung poly12 = trial<1, Turns::none>("poly12");
 constinit const attention::Rung poly25 = trial<2, Turns::none>("poly25");
 constinit const attention::Rung turns3 = trial<0, Turns::passed_at_once>("turns3");
 constinit const attention::Rung turns3_poly12 = trial<1, Turns::passed_at_once>("turns3_poly12");
+constinit const attention::Rung turns3_poly25 = trial<2, Turns::passed_at_once>("turns3_poly25");
 constinit const attention::Rung turns3_late = trial<0, Turns::passed_after_s>("turns3_late");
 constinit const attention::Rung turns3_late_poly12 = trial<1, Turns::passed_after_s>("turns3_late_poly12");
+constinit const attention::Rung turns3_late_poly25 = trial<2, Turns::passed_after_s>("turns3_late_poly25");
 
 }  // namespace hopper
