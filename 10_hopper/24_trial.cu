@@ -190,8 +190,8 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
     lazy_softmax::watch_rows(state, rows);
     lazy_softmax::exponentiate_in_place<How::eighths>(s_reg, rows, scores(j));  // beside a product, in machine code too
-    // What stands before this wait stays before the one that follows
-    mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it
+    // What stands before this wait stays before the one that follows. -l is never 1
+    mbarrier_wait_after(rows.minus_l[0], &smem.v_full[ring.place], ring.parity);  // no result depends on it
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
     if (above) lazy_softmax::rescale(o_reg, correction);
@@ -338,8 +338,9 @@ constexpr attention::Rung trial(const char* name) {
 
 }  // namespace
 
-extern const attention::Rung poly12, poly25, turns3, turns3_poly12, turns3_poly25, turns3_late, turns3_late_poly12,
-    turns3_late_poly25;
+extern const attention::Rung poly0, poly12, poly25, turns3, turns3_poly12, turns3_poly25, turns3_late,
+    turns3_late_poly12, turns3_late_poly25;
+constinit const attention::Rung poly0 = trial<0, Turns::none>("poly0");  // against prompt: only the anchored wait
 constinit const attention::Rung poly12 = trial<1, Turns::none>("poly12");
 constinit const attention::Rung poly25 = trial<2, Turns::none>("poly25");
 constinit const attention::Rung turns3 = trial<0, Turns::passed_at_once>("turns3");
