@@ -183,7 +183,10 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     pass_turn(Turns::passed_at_once);
     wgmma_wait<1>(s_reg);
-    pass_turn(Turns::passed_after_s);
+    if constexpr (How::turns == Turns::passed_after_s) {
+      pass_turn(How::turns);
+      mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // so that x stays behind; no result depends on it
+    }
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     float correction[1][2] = {{1, 1}};
