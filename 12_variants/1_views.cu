@@ -1,4 +1,4 @@
-// Chapter 12, rung 1, views: chapter 08's kernels on tensors that lie as their strides say.
+// Chapter 12, rung 1, views: chapter 08's kernels, or chapter 10's on Hopper, on tensors that lie as their strides say.
 //
 // The projections of a model make Q, K and V as [B, N, H, D], often all three in one tensor. Without strides they would
 // have to be copied to [B, H, N, D] and O back again: four tensors read and written, for nothing.
@@ -7,7 +7,9 @@
 // strides.row elements behind the one before. The D elements of a row stay together: they are copied 16 bytes at a
 // time.
 //
-// Expected limit: that of chapter 08. A row of 128 or 256 bytes is whole sectors wherever it begins.
+// On Hopper the strides are those of tensor maps, and no thread computes with them.
+//
+// Expected limit: that of chapter 08 or 10. A row of 128 or 256 bytes is whole sectors wherever it begins.
 #include "backward.h"
 #include "forward.h"
 

@@ -10,8 +10,8 @@
 // is that of a key with V = 0: dP = 0, and so -sum_i exp(sink - LSE_i) delta_i, a small kernel of its own.
 //
 // Expected limit: that of 1_views.
-#include "backward.h"
-#include "forward.h"
+#include "backward.h"  // whose end adds the sink's gradient
+#include "forward.h"   // whose end is end_of_row, in extras.h
 
 namespace variants {
 
@@ -21,7 +21,7 @@ extern const attention::Backward views_backward;
 namespace {
 
 void forward_with_sink(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  (p.sink ? run_forward<WithSink> : views_forward.run)(p, args, stream);
+  views_forward.run(p, args, stream);
 }
 
 void backward_with_sink(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {

@@ -1,8 +1,8 @@
 // Chapter 12, rung 5, all: every combination of the extras.
 //
-// What changed since 4_sink: no line of the loops. This is the table of kernels for problems with several extras. A
-// problem with one takes the kernel of that rung; for what is left a few are enough, which take any window, a sink if
-// there is one, and one score function.
+// What changed since 4_sink: no line of the loops. This is the table of kernels. A problem without a window takes that
+// of score or views; one with a window and no score function takes that of window; two more have both. Each of them
+// takes a sink if there is one.
 //
 // Expected limit: an extra that a kernel has and a problem has not costs a comparison here and there.
 #include "backward.h"
@@ -10,31 +10,26 @@
 
 namespace variants {
 
-extern const attention::Forward views_forward, window_forward, score_forward, sink_forward;
-extern const attention::Backward views_backward, window_backward, score_backward;
+extern const attention::Forward window_forward, score_forward;
+extern const attention::Backward window_backward, score_backward;
 
 namespace {
 
-// A sink costs the loop nothing, so that there is one kernel for problems with and without: their pointer says which.
+bool has_window(const Problem& p) { return p.window_left >= 0 || p.window_right >= 0; }
+
 void forward_of_any(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const unsigned has = attention::extras(p) & ~attention::views;
-  const auto run = has == 0                                                ? views_forward.run
-                   : has == attention::window                              ? window_forward.run
-                   : (has & ~(attention::softcap | attention::alibi)) == 0 ? score_forward.run
-                   : has == attention::sink                                ? sink_forward.run
-                   : p.softcap > 0                                         ? run_forward<Any<Softcap>>
-                   : p.alibi                                               ? run_forward<Any<Alibi>>
-                                                                           : run_forward<Any<Linear>>;
+  const auto run = !has_window(p)  ? score_forward.run
+                   : p.softcap > 0 ? run_forward<CappedWindow>
+                   : p.alibi       ? run_forward<WindowWithAlibi>
+                                   : window_forward.run;
   run(p, args, stream);
 }
 
-// Sinks change nothing in a backward's loop.
 void backward_of_any(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  const bool has_score = p.softcap > 0 || p.alibi, has_window = p.window_left >= 0 || p.window_right >= 0;
-  const auto run = !has_window     ? has_score ? score_backward.run : views_backward.run
-                   : !has_score    ? window_backward.run
-                   : p.softcap > 0 ? run_backward<Any<Softcap>>
-                                   : run_backward<Any<Alibi>>;
+  const auto run = !has_window(p)  ? score_backward.run
+                   : p.softcap > 0 ? run_backward<CappedWindow>
+                   : p.alibi       ? run_backward<WindowWithAlibi>
+                                   : window_backward.run;
   run(p, args, stream);
 }
 

@@ -1,5 +1,6 @@
 // Chapter 12: what models ask of attention today. Each rung adds one extra to `views`, forward and backward, and `all`
-// takes any of them together. The loops are in forward.h and backward.h, the extras in extras.h.
+// takes any of them together. The loops are in forward.h and backward.h, for Hopper in hopper_forward.h and
+// hopper_backward.h; the extras are in extras.h.
 #include "attention/chapter.h"
 
 namespace variants {

@@ -60,7 +60,8 @@ struct BackwardTensors {
 
 // How many kv heads the tickets go round, as in chapter 08: many if blocks of a head begin at different tiles.
 __device__ inline int heads_at_once(const Problem& p) {
-  return p.mask == attention::Mask::causal || p.window_right >= 0 ? 64 : 16;
+  const int right = p.mask == attention::Mask::causal ? 0 : p.window_right;
+  return right >= 0 && right < p.seq_k ? 64 : 16;
 }
 
 // Adds the warp's part of dQ of a tile, counted over all heads; `keys` are the tiles of keys whose blocks do.
@@ -337,7 +338,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
 }
 
 template <class X>
-void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t stream) {
+  const Problem p = with_both_sides<X>(problem);
   if (on_hopper::takes(p, args)) return on_hopper::run_backward<X>(p, args, stream);
   attention::by_dtype_and_shape(p, place_bytes, [&]<class T, class S>() {
     const attention::BackwardTiles<S> tiles(p);

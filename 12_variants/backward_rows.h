@@ -71,12 +71,10 @@ __device__ __forceinline__ void hide_transpose(float (&x)[blocks][queries / 8][4
                                                float hidden) {
   const SeenKeys seen = seen_by<X>(p, at.row, at.row + queries - 1);
   if (at.key + 16 * blocks <= seen.last && !(X::window && at.key < seen.first)) return;
-  constexpr int all = 1 << 30;
-  const int left = X::window && p.window_left >= 0 ? p.window_left : all;
-  const int right = p.mask == attention::Mask::causal ? 0 : X::window && p.window_right >= 0 ? p.window_right : all;
+  const int right = X::window ? p.window_right : p.mask == attention::Mask::causal ? 0 : 1 << 30;
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const int own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
-  const int nearest = -right - own, farthest = left - own, keys = p.seq_k - at.key - g;
+  const int nearest = -right - own, farthest = p.window_left - own, keys = p.seq_k - at.key - g;
 #pragma unroll
   for (int b = 0; b < blocks; b++)
     for (int h = 0; h < 2; h++)

@@ -57,12 +57,13 @@ __device__ void copy_rows(T* to,  // its first row, in a tile of tile_rows
 // depend on the distance from the key to the query's own position, i + Nk - Nq - j, a whole number that it gets as a
 // float: from -2^24 to 2^24 that is exact, and no conversion stands in the loop. Its slope is its derivative by
 // scale * s, for the backward; it is asked for with the score that has been made, which is mostly all it takes.
+// On Hopper something cheaper may take its place in most tiles: a series, or a line.
 //
 // A third one is a type like these. Name it in a With<..>, give that to run_forward and run_backward as 3_score.cu
 // does, and list it in hopper_score.cu.
 
 struct Linear {
-  static constexpr bool has_slope = false, has_series = false;  // the slope is 1 everywhere
+  static constexpr bool has_slope = false, has_series = false, has_line = false;  // the slope is 1 everywhere
   float scale_log2;
 
   __host__ __device__ Linear(const Problem& p, const float*) : scale_log2(p.scale * log2_e) {}
@@ -98,7 +99,7 @@ struct TanhSeries {
 
 // softcap * tanh(scale s / softcap): Gemma 2 (2024), section 2.
 struct Softcap {
-  static constexpr bool has_slope = true, has_series = true;
+  static constexpr bool has_slope = true, has_series = true, has_line = false;
   float in, cap_log2, per_cap_log2;
   TanhSeries series;  // of the score where it is within its cap, as nearly all are
 
@@ -112,9 +113,14 @@ struct Softcap {
   }
 };
 
+// scale s - per_key * distance: for keys that are all on one side of their queries.
+struct Line {
+  float scale_log2, per_key;
+};
+
 // scale s - slope |distance|: Press et al., "Train Short, Test Long" (2022), section 3.
 struct Alibi {
-  static constexpr bool has_slope = false, has_series = false;
+  static constexpr bool has_slope = false, has_series = false, has_line = true;
   float scale_log2, per_key = 0;
   const float* slopes;  // [B, H]
 
@@ -126,11 +132,25 @@ struct Alibi {
   }
   __device__ float operator()(float s, float distance) const { return s * scale_log2 - per_key * fabsf(distance); }
   __device__ float slope(float) const { return 1; }
+  __device__ Line line(bool before) const { return {scale_log2, before ? per_key : -per_key}; }
 };
 
-// f(score function), for all s of a warp. If they are small enough, a series takes the function's place.
+// score(s, own - column) - m. On a line that is two multiply-adds: what does not depend on the column is the row's.
+template <class Score>
+__device__ __forceinline__ float less(const Score& score, float s, float own, int column, float m) {
+  return score(s, own - column) - m;
+}
+__device__ __forceinline__ float less(const Line& line, float s, float own, int column, float m) {
+  return s * line.scale_log2 + (line.per_key * column - (line.per_key * own + m));
+}
+
+// f(score function), for all s of a warp, whose distances are from `nearest` to `furthest`. If they are small enough, a
+// series takes the function's place; if all keys are on one side, a line.
 template <class Score, int blocks, int columns, class F>
-__device__ __forceinline__ auto with_score(const Score& score, const float (&s)[blocks][columns][4], F&& f) {
+__device__ __forceinline__ auto with_score(const Score& score, const float (&s)[blocks][columns][4], int nearest,
+                                           int furthest, F&& f) {
+  if constexpr (Score::has_line)
+    if (nearest >= 0 || furthest <= 0) return f(score.line(nearest >= 0));
   if constexpr (Score::has_series) {
     float largest = 0;
 #pragma unroll
@@ -145,21 +165,19 @@ __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[
 
 // ---- What a kernel has ---------------------------------------------------------------------------------------
 
-template <bool window_, class Score_, bool sink_>
+// A sink is no part of it: every forward takes one, since it changes nothing in the loop.
+template <bool window_, class Score_>
 struct With {
   static constexpr bool window = window_;  // keys begin, too, and do not only end
   using Score = Score_;
-  static constexpr bool sink = sink_;  // forward only: a backward's loop does not change
 };
 
-using Plain = With<false, Linear, false>;
-using Window = With<true, Linear, false>;
-using Capped = With<false, Softcap, false>;
-using WithAlibi = With<false, Alibi, false>;
-using WithSink = With<false, Linear, true>;
-// For problems with several extras: any window, a sink if there is one, and one score function.
-template <class Score>
-using Any = With<true, Score, true>;
+using Plain = With<false, Linear>;
+using Window = With<true, Linear>;
+using Capped = With<false, Softcap>;
+using WithAlibi = With<false, Alibi>;
+using CappedWindow = With<true, Softcap>;
+using WindowWithAlibi = With<true, Alibi>;
 
 // ---- Windows -------------------------------------------------------------------------------------------------
 
@@ -168,14 +186,34 @@ struct Tiles {
   int start, stop;
 };
 
+// For a kernel with windows the same problem, with a number of keys on both sides: without a mask, and 2^30 for all
+// keys. So no thread has to ask which of them there are.
+template <class X>
+Problem with_both_sides(Problem p) {
+  if (!X::window) return p;
+  constexpr int all = 1 << 30;
+  if (p.mask == attention::Mask::causal) p.window_right = 0;
+  if (p.window_left < 0) p.window_left = all;
+  if (p.window_right < 0) p.window_right = all;
+  p.mask = attention::Mask::none;
+  return p;
+}
+
+// Problem::keys_of, of such a problem.
+template <class X>
+__device__ Problem::Span keys_of(const Problem& p, int row) {
+  if constexpr (!X::window) return {0, p.visible_keys(row)};
+  const int own = row + p.seq_k - p.seq_q;
+  return {max(0, own - p.window_left), max(0, min(p.seq_k, own + p.window_right + 1))};
+}
+
 // The keys that rows see: begin <= j < end is seen by one of them at least, first <= j < last by all.
 struct SeenKeys {
   int begin, end, first, last;
 };
 template <class X>
 __device__ SeenKeys seen_by(const Problem& p, int first_row, int last_row) {
-  if constexpr (!X::window) return {0, p.visible_keys(last_row), 0, p.visible_keys(first_row)};
-  const Problem::Span of_first = p.keys_of(first_row), of_last = p.keys_of(last_row);
+  const Problem::Span of_first = keys_of<X>(p, first_row), of_last = keys_of<X>(p, last_row);
   return {of_first.first, of_last.end, of_last.first, of_first.end};
 }
 
@@ -192,7 +230,7 @@ __device__ __forceinline__ void hide(float (&x)[blocks][columns][4], const Probl
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         const int row = first_row + 16 * b + 8 * h + g;
-        const Problem::Span keys = X::window ? p.keys_of(row) : Problem::Span{0, p.visible_keys(row)};
+        const Problem::Span keys = keys_of<X>(p, row);
         const int first = keys.first - j0 - 2 * t, end = keys.end - j0 - 2 * t;
 #pragma unroll
         for (int n = 0; n < columns; n++)
@@ -211,13 +249,12 @@ struct RowEnd {
   float lse, factor;
 };
 
-// m is in base 2, and l = 0 if the row sees no key. A sink is one more term of the sum, s = sink log2(e): the larger of
-// m and s becomes the maximum, so that neither overflows; without a key it is s. O keeps its place: it is divided by
-// the new sum, times 2^(m - maximum).
-template <class X>
-__device__ RowEnd end_of_row(float m, float l, const float* sink, int head) {
+// m is in base 2, and l = 0 if the row sees no key. A sink, if there is one, is one more term of the sum, s = sink
+// log2(e): the larger of m and s becomes the maximum, so that neither overflows; without a key it is s. O keeps its
+// place: it is divided by the new sum, times 2^(m - maximum).
+__device__ inline RowEnd end_of_row(float m, float l, const float* sink, int head) {
   float share = 1;
-  if (X::sink && sink) {
+  if (sink) {
     const float s = sink[head] * log2_e, top = l > 0 ? fmaxf(m, s) : s;
     share = l > 0 ? exp2_approx(m - top) : 0;
     l = l * share + exp2_approx(s - top);

@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
       const int row = warp * 32 + 16 * b + 8 * h + g;
       const float minus_sum = quad_sum(minus_l[b][h]);
       const float l_row = minus_sum > 0 ? 0 : -minus_sum;  // 0: the row sees no key
-      const RowEnd of_row = end_of_row<X>(m[b][h], l_row, sink, head % p.heads);
+      const RowEnd of_row = end_of_row(m[b][h], l_row, sink, head % p.heads);
       if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = of_row.lse;
       for (int n = 0; n < D / 8; n++)
         *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
@@ -254,7 +254,8 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
 }
 
 template <class X>
-void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t stream) {
+  const Problem p = with_both_sides<X>(problem);
   if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);

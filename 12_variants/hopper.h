@@ -31,14 +31,14 @@ TensorMap tile_map(const Problem& p, const View<T>& of, int heads, int rows) {
 
 // Starts the copy of a tile [rows][D] that begins with row `first` of a head. One thread.
 template <int D, int rows, class T>
-__device__ __forceinline__ void load_rows(T* to, const TensorMap& map, Mbarrier* full, int first,
+__device__ __forceinline__ void load_tile(T* to, const TensorMap& map, Mbarrier* full, int first,
                                           const HeadOfBatch& of) {
 #pragma unroll
   for (int page = 0; page < D / 64; page++)
     tensor_load(to + page * rows * 64, map, full, page * 64, first, of.head, of.batch);
 }
 template <int D, int rows, class T>
-__device__ __forceinline__ void store_rows(const TensorMap& map, const T* from, int first, const HeadOfBatch& of) {
+__device__ __forceinline__ void store_tile(const TensorMap& map, const T* from, int first, const HeadOfBatch& of) {
 #pragma unroll
   for (int page = 0; page < D / 64; page++)
     tensor_store(map, from + page * rows * 64, page * 64, first, of.head, of.batch);
@@ -63,7 +63,8 @@ inline bool takes(const Problem& p, const attention::ForwardArgs& args) {
   return takes(p, {args.q_strides, args.o_strides}, {args.k_strides, args.v_strides});
 }
 inline bool takes(const Problem& p, const attention::BackwardArgs& args) {
-  return takes(p, {args.q_strides, args.d_o_strides, args.dq_strides}, {args.k_strides, args.v_strides});
+  return takes(p, {args.q_strides, args.d_o_strides, args.dq_strides},
+               {args.k_strides, args.v_strides, args.dk_strides, args.dv_strides});
 }
 
 template <class X>

@@ -4,8 +4,7 @@
 
 namespace variants::on_hopper {
 
-template void run_forward<Any<Linear>>(const Problem&, const ForwardArgs&, cudaStream_t);
-template void run_forward<Any<Softcap>>(const Problem&, const ForwardArgs&, cudaStream_t);
-template void run_forward<Any<Alibi>>(const Problem&, const ForwardArgs&, cudaStream_t);
+template void run_forward<CappedWindow>(const Problem&, const ForwardArgs&, cudaStream_t);
+template void run_forward<WindowWithAlibi>(const Problem&, const ForwardArgs&, cudaStream_t);
 
 }  // namespace variants::on_hopper

@@ -3,7 +3,7 @@
 
 namespace variants::on_hopper {
 
-template void run_backward<Any<Softcap>>(const Problem&, const BackwardArgs&, cudaStream_t);
-template void run_backward<Any<Alibi>>(const Problem&, const BackwardArgs&, cudaStream_t);
+template void run_backward<CappedWindow>(const Problem&, const BackwardArgs&, cudaStream_t);
+template void run_backward<WindowWithAlibi>(const Problem&, const BackwardArgs&, cudaStream_t);
 
 }  // namespace variants::on_hopper

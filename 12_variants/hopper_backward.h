@@ -1,12 +1,11 @@
 // The backward of this chapter on Hopper: the loop of chapter 10's last (21_shared_backward.cu, without shares), with
 // what models add where extras.h says that it is wanted. Read it beside that file: what is not about views, windows or
-// scores is the same.
+// scores is the same, but for one thing. Thread blocks are persistent, as chapter 10's forwards are.
 //
 //   prepare    what the gradients need of each query (backward_rows.h)
-//   gradients  a thread block owns Bc = 128 rows of K and V and their gradients; Q and dO pass by in tiles of Br rows,
-//   of
-//              all query heads that read this kv head, in each from the last tile that sees a key of the block down to
-//              the first
+//   gradients  a thread block takes one tile of Bc = 128 keys after the other, and owns their gradients; Q and dO pass
+//              by in tiles of Br rows, of all query heads that read this kv head, in each from the last tile that sees
+//              one of the keys down to the first
 //   of_sinks   the sinks' gradients (backward_rows.h)
 //
 // A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each):
@@ -19,13 +18,17 @@
 //      dK += dS^T Q                           and meanwhile dQ goes to shared memory
 //
 // and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
-// Where this block is the last to add, its consumers add what the others have added up, and dQ leaves rounded.
+// Where these keys are the last to add, the consumers add what was added up before, and dQ leaves rounded.
 //
-// Window: the first block to add to a tile of dQ is that of the first keys that a row of the tile sees, and the last
-// one that of the last keys. Block c begins with queries that no block before it sees, and goes down. So it comes to
-// each tile later than the blocks before it, whose turns are before its own, and does not wait.
+// Window: the first to add to a tile of dQ has the first keys that a row of the tile sees, and the last one the last
+// keys. Tile c of keys begins with queries that no tile before it sees, and goes down. So it comes to each tile of
+// queries later than those whose turns are before its own, and does not wait.
+//
+// At D = 128 a window of 1024 keys is 18 tiles of queries. To begin and to end takes as long as four of them. That is
+// why blocks are persistent: K and V of the next keys come while dK and dV leave.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -35,6 +38,7 @@
 #include "device/bulk_copy.h"
 #include "device/dependent_launch.h"
 #include "device/elect.h"
+#include "device/limits.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
 #include "device/numeric.h"
@@ -70,6 +74,34 @@ struct Shape {
   static constexpr int threads = 256;       // of prepare
 };
 
+// What there is to do with a tile of keys: Bc of a kv head from j0 on, the query heads that read it, and of each of
+// them the tiles of queries that see one of the keys, if there are any.
+struct Work {
+  int kv_head, j0, first_head, last_head;  // over all batches; kv_head < 0: no work is left
+  Tiles queries;
+  int head_tiles;   // of all queries of a head
+  unsigned before;  // tiles of queries that came to this block before these
+
+  // How many came before tile i of a head: a Ring of two in no register of its own.
+  __device__ unsigned step(int head, int i) const {
+    return before + (head - first_head) * (queries.stop - queries.start) + queries.stop - 1 - i;
+  }
+};
+
+// The work of a ticket.
+template <class X, int Br>
+__device__ Work work_of(const Problem& p, int round_heads, int ticket) {
+  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0, 0};
+  const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, ticket);
+  return {keys.kv_head,
+          keys.j0,
+          keys.first_head,
+          keys.first_head + keys.heads - 1,
+          X::window ? query_tiles<Br>(p, keys.j0, Bc) : Tiles{keys.start, keys.head_tiles},
+          keys.head_tiles,
+          0};
+}
+
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
@@ -78,8 +110,9 @@ struct Shared {
   T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
   float stats[2][2 * Br];             // LSE, then delta
-  int ticket;
-  Mbarrier kv_full, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
+  int ticket;                         // of the first work
+  Work work[2];                       // of K and V, and of those before or after, in turn
+  Mbarrier kv_full, kv_empty, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
 };
 
 struct Maps {
@@ -88,18 +121,19 @@ struct Maps {
   TensorMap v;    // of V, likewise
   TensorMap d_o;  // of dO, as of Q
   TensorMap dq;   // of dQ, likewise, in boxes of 64 rows
+  TensorMap dk;   // of dK, as of K, in boxes of 16 rows
+  TensorMap dv;   // of dV, likewise
 };
 
-// What a thread block has: Bc keys of a kv head from j0 on, the query heads that read it, and of each of them the tiles
-// of queries that see one of the keys, if there are any.
-struct Work {
-  int kv_head, j0, first_head, last_head;  // over all batches
-  Tiles queries;
-  int head_tiles;  // of all queries of a head
-};
+// Whether there is more work, once it is known.
+template <class T, int D>
+__device__ bool next(Shared<T, D>& smem, const Ring<1>& kv) {
+  mbarrier_wait(&smem.kv_full, kv.parity);
+  return smem.work[kv.parity].kv_head >= 0;
+}
 
-// Which turn the block of keys j0 has at adding to a tile of queries, and whether it is the last one. The blocks whose
-// keys a row of the tile sees add in the order of their keys.
+// Which turn the tile of keys from j0 on has at adding to a tile of queries, and whether it is the last one. Those
+// whose keys a row of the tile sees add in their order.
 struct Turn {
   int number;
   bool last;
@@ -110,27 +144,27 @@ __device__ Turn turn_at(const Problem& p, int j0, int tile) {
   return {j0 / Bc - seen.begin / Bc, j0 + Bc >= seen.end};
 }
 
-// Starts the copies of a block. One thread.
+// Starts the copies of a tile of keys and of its queries. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const Problem& p, const float* stats,
-                                     const Work& work) {
+                                     const Work& work, unsigned& step) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
   const HeadOfBatch kv_head(work.kv_head, p.kv_heads);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
-  load_rows<D, Bc>(smem.k, maps.k, &smem.kv_full, work.j0, kv_head);
-  load_rows<D, Bc>(smem.v, maps.v, &smem.kv_full, work.j0, kv_head);
-  Ring<2> ring;
+  load_tile<D, Bc>(smem.k, maps.k, &smem.kv_full, work.j0, kv_head);
+  load_tile<D, Bc>(smem.v, maps.v, &smem.kv_full, work.j0, kv_head);
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
     const HeadOfBatch of(head, p.heads);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
-      mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
-      Mbarrier* full = &smem.full[ring.place];
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
+      const unsigned place = step % 2, parity = step / 2 % 2;
+      mbarrier_wait(&smem.empty[place], parity ^ 1);
+      Mbarrier* full = &smem.full[place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
-      load_rows<D, Br>(smem.q[ring.place], maps.q, full, i * Br, of);
-      load_rows<D, Br>(smem.d_o[ring.place], maps.d_o, full, i * Br, of);
-      bulk_load(smem.stats[ring.place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
+      load_tile<D, Br>(smem.q[place], maps.q, full, i * Br, of);
+      load_tile<D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
+      bulk_load(smem.stats[place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
     }
   }
 }
@@ -138,7 +172,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class X, class T, int D>
 __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, const Work& work, int consumer) {
+                                       int* turns, const Work& work, int consumer, Ring<2>& ring) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
   // A tile of this block, and the consumer's part of its dQ
   struct Place {
@@ -170,7 +204,6 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   };
 
   if (work.queries.stop <= work.queries.start) return;
-  Ring<2> ring;
   Place at = place_of(work.first_head, work.queries.stop - 1), next = at;  // the next one to prepare
   int ahead = 0;                                                           // so many are ready, from `at` on
 #pragma unroll 1
@@ -208,13 +241,14 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
   static_assert(!(ahead && X::Score::has_slope));
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const auto lse_of = [&](int n) { return *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t); };
-  with_score(function, x, [&](const auto& score) {
-    const float own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
+  const int distance = at.row + p.seq_k - p.seq_q - at.key;  // from the warp's first key to its first query
+  with_score(function, x, distance - 15, distance + queries - 1, [&](const auto& score) {
+    const float own = distance + 2 * t - g;  // from key g to query 2 t
 #pragma unroll
     for (int n = 0; n < queries / 8; n++) {
       const float2 l = lse_of(n);
       for (int r = 0; r < 4; r++) {
-        x[0][n][r] = score(x[0][n][r], own + (8 * n + r % 2 - 8 * (r / 2))) - (r % 2 ? l.y : l.x);
+        x[0][n][r] = less(score, x[0][n][r], own, 8 * (r / 2) - (8 * n + r % 2), r % 2 ? l.y : l.x);
         if constexpr (ahead) x[0][n][r] = exp2_approx(x[0][n][r]);  // beside a product, in machine code too
       }
       // Else ptxas begins more series than it has registers for
@@ -237,11 +271,11 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
 
 // A consumer's 64 keys.
 template <class X, class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem& p, const Work& work,
-                                              const typename X::Score& scores, const View<T>& dk, const View<T>& dv) {
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& p, const Work& work,
+                                              const typename X::Score& scores) {
   constexpr int Br = Shape<D>::Br;
-  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
+  const int consumer = warp_key / wgmma_rows, lane = threadIdx.x % 32;
   const int j = work.j0 + warp_key;
   const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + j, 0, p.seq_k - j, D};
   const T *k_rows = smem.k + consumer * wgmma_rows * page_row, *v_rows = smem.v + consumer * wgmma_rows * page_row;
@@ -250,22 +284,21 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   const int first_query = D == 128 ? 0 : consumer * 64;
 
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
-  Ring<2> ring;
-  mbarrier_wait(&smem.kv_full, 0);
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
     const typename X::Score score = scores.of_head(head);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
-      const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
-      const float* stats = smem.stats[ring.place];
-      T* ds = smem.ds[ring.place];
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--) {
+      const unsigned step = work.step(head, i), place = step % 2, parity = step / 2 % 2;
+      const T *q = smem.q[place], *d_o = smem.d_o[place];
+      const float* stats = smem.stats[place];
+      T* ds = smem.ds[place];
       const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
       const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
 
       watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
-      mbarrier_wait(&smem.full[ring.place], ring.parity);
+      mbarrier_wait(&smem.full[place], parity);
       wgmma_fence();
       start_product<Bc, D, Br>(p_reg, k_rows, q);
       start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
@@ -297,8 +330,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
-      mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
+      mbarrier_wait(&smem.dq_ready[place][consumer], parity);
+      float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
       if (const Turn turn = turn_at<X, Br>(p, work.j0, i); turn.last) {
         if (turn.number > 0) {
 #pragma unroll
@@ -315,7 +348,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
           for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
         uint32_t dq_half[1][4][4];
         swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
+        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[place][consumer]), dq_half,
                                                threadIdx.x / 32 % 4);
       } else {
 #pragma unroll
@@ -324,21 +357,38 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       }
       fence_proxy_async();
       __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
+      if (lane == 0) mbarrier_arrive(&smem.dq_full[place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, p.scale);
-      if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
+      if (lane == 0) mbarrier_arrive(&smem.empty[place]);
     }
   }
 
-  named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with K and V
-  const auto leave = [&](const View<T>& to, T* rows, const float(&x)[1][D / 8][4], float factor) {
-    swizzled_tile::store_rows<Bc, D>(to.at_row(to.of_head(work.kv_head, p.kv_heads), j), rows + warp_key * page_row, x,
-                                     factor, p.seq_k - j, size_t(to.row) * 8);
+  if (lane == 0) mbarrier_arrive(&smem.kv_empty);
+  // By way of rows in the place of dS that no other warp uses: [16][D] in a tile of Bc
+  T* const rows = smem.ds[0] + warp_key * page_row;
+  static_assert(sizeof(smem.ds) >= Bc * D * sizeof(T));
+  const auto leave = [&](const TensorMap& map, auto& x, float factor) {
+#pragma unroll
+    for (int n = 0; n < D / 8; n++)
+      for (int r = 0; r < 4; r++) x[0][n][r] *= factor;
+    uint32_t half[1][D / 16][4];
+    swizzled_tile::round_fragments<T, D>(half, x);
+    swizzled_tile::store_fragments<Bc, D>(rows, half, 0);
+    fence_proxy_async();
+    __syncwarp();  // the warp's rows are in shared memory
+    if (lane == 0 && j < p.seq_k) {
+      store_tile<D, Bc>(map, rows, j, HeadOfBatch(work.kv_head, p.kv_heads));
+      bulk_commit();
+      bulk_wait_read<0>();
+    }
+    __syncwarp();  // they have been read: their place may be filled again, and the block may end
   };
-  leave(dv, smem.v, dv_reg, 1 / p_factor);
-  leave(dk, smem.k, dk_reg, p.scale);
+  named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with dS
+  leave(maps.dv, dv_reg, 1 / p_factor);
+  leave(maps.dk, dk_reg, p.scale);
+  named_barrier_sync(1, warpgroup_threads * consumers);  // dS may take the place of dK
 }
 
 template <class T, int D, class X>
@@ -347,14 +397,13 @@ __global__ void __launch_bounds__(threads, 1)
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of delta
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the turn that may add to dq_sum
-              int* tickets,        // drawn so far
-              View<T> dk,          // [B, Hkv, Nk, D]
-              View<T> dv)          // [B, Hkv, Nk, D]
+              int* tickets)        // drawn so far
 {
   constexpr int Br = Shape<D>::Br;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.kv_full, 1);
+    mbarrier_init(&smem.kv_empty, 4 * consumers + consumers);  // their warps, and those that bring their dQ to memory
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
       mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
@@ -369,24 +418,32 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x == 0) smem.ticket = atomicAdd(tickets, 1);
   __syncthreads();  // the mbarriers are there, and the ticket
 
-  const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, __shfl_sync(0xffffffff, smem.ticket, 0));
-  const Work work = {keys.kv_head,
-                     keys.j0,
-                     keys.first_head,
-                     keys.first_head + keys.heads - 1,
-                     X::window ? query_tiles<Br>(p, keys.j0, Bc) : Tiles{keys.start, keys.head_tiles},
-                     keys.head_tiles};
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
+  Ring<1> kv;
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
-    if (warp == consumers && elect_one())
-      load(smem, maps, p, stats, work);
-    else if (warp < consumers && elect_one())
-      add_dq<X>(smem, maps.dq, p, dq_sum, turns, work, warp);
+    if (warp == consumers && elect_one()) {
+      unsigned step = 0;
+      for (int ticket = smem.ticket;; ticket = atomicAdd(tickets, 1), kv.advance()) {
+        Work& work = smem.work[kv.parity];
+        mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
+        work = work_of<X, Br>(p, round_heads, ticket);
+        if (work.kv_head < 0) break;
+        work.before = step;
+        load(smem, maps, p, stats, work, step);
+      }
+      mbarrier_arrive(&smem.kv_full);
+    } else if (warp < consumers && elect_one()) {
+      Ring<2> ring;
+      for (; next(smem, kv); kv.advance()) {
+        mbarrier_arrive(&smem.kv_empty);  // this thread is done with the work before
+        add_dq<X>(smem, maps.dq, p, dq_sum, turns, smem.work[kv.parity], warp, ring);
+      }
+    }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    differentiate<X>(smem, p, work, score, dk, dv);
+    for (; next(smem, kv); kv.advance()) differentiate<X>(smem, maps, p, smem.work[kv.parity], score);
   }
 }
 
@@ -406,15 +463,19 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
     const View<T> dq = view<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q);
     const View<T> dk = view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k);
     const View<T> dv = view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k);
-    const of_backward::Maps maps = {tile_map<S::Br>(p, q, p.heads, p.seq_q), tile_map<S::Bc>(p, k, p.kv_heads, p.seq_k),
-                                    tile_map<S::Bc>(p, v, p.kv_heads, p.seq_k),
-                                    tile_map<S::Br>(p, d_o, p.heads, p.seq_q), tile_map<64>(p, dq, p.heads, p.seq_q)};
+    const of_backward::Maps maps = {
+        tile_map<S::Br>(p, q, p.heads, p.seq_q),    tile_map<S::Bc>(p, k, p.kv_heads, p.seq_k),
+        tile_map<S::Bc>(p, v, p.kv_heads, p.seq_k), tile_map<S::Br>(p, d_o, p.heads, p.seq_q),
+        tile_map<64>(p, dq, p.heads, p.seq_q),      tile_map<16>(p, dk, p.kv_heads, p.seq_k),
+        tile_map<16>(p, dv, p.kv_heads, p.seq_k)};
     launch(prepare<T, S, dq_parts>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
            tickets, dq);
+    // Four at least, so that blocks come before their turns on the engine, too, which may run one at a time.
+    const unsigned blocks = std::min(unsigned(std::max(4, multiprocessors())), tiles.key_blocks);
     launch_grid(of_backward::gradients<T, D, X>,
-                {tiles.key_blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>), stream}, Blocks::dependent,
-                maps, p, attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats, dq_sum,
-                turns, tickets, dk, dv);
+                {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>), stream}, Blocks::dependent, maps, p,
+                attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats, dq_sum, turns,
+                tickets);
     if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
   });
 }

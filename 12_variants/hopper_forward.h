@@ -2,7 +2,7 @@
 // with what models add where extras.h says that it is wanted. Read it beside that file: what is not about views,
 // windows, scores or sinks is the same.
 //
-// A thread block stays as long as the kernel runs and takes tile after tile, each of 192, 128 or 64 query rows of one
+// A thread block stays as long as the kernel runs and takes tile after tile, each of 192 or 128 query rows of one
 // head, with a consumer warpgroup for every 64 of them, from Q to O. One more warpgroup is the producer, of which two
 // warps have work. What each does, waits for, and signals (->):
 //
@@ -60,8 +60,7 @@ template <int consumers>
 constexpr int Br = wgmma_rows* consumers;  // query rows of a tile, wgmma_rows to a consumer
 
 // 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128. With two
-// consumers they are 168 for each of 384, in multiples of 8: 24 + 2 * 240 = 3 * 168. With one, every thread has as many
-// as it can.
+// consumers they are 168 for each of 384, in multiples of 8: 24 + 2 * 240 = 3 * 168.
 template <int consumers>
 constexpr int producer_registers = consumers == 3 ? 32 : 24;
 template <int consumers>
@@ -117,16 +116,16 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Forwar
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>, kv_bytes = Bc * D * sizeof(T);
   const HeadOfBatch head(tile.head, p.heads), kv_head(p.kv_head(tile.head), p.kv_heads);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
-  load_rows<D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
+  load_tile<D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
   const Tiles tiles = key_tiles<Bc, X>(p, tile.i0, tile.i0 + Br - 1);
 #pragma unroll 1
   for (int j = tiles.start; j < tiles.stop; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
-    load_rows<D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
+    load_tile<D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
-    load_rows<D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
+    load_tile<D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
   }
 }
 
@@ -135,7 +134,7 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Forwar
 template <int columns, class Score>
 __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const lazy_softmax::Rows<1>& rows,
                                              const Score& function, int distance) {
-  const int top = with_score(function, x, [&](const auto& score) {
+  const int top = with_score(function, x, distance - (8 * columns - 1), distance + 15, [&](const auto& score) {
     int largest[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -144,7 +143,7 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const la
 #pragma unroll
       for (int n = 0; n < columns; n++) {
         float* pair = x[0][n] + 2 * h;
-        for (int c = 0; c < 2; c++) pair[c] = score(pair[c], own - (8 * n + c)) - rows.m[0][h];
+        for (int c = 0; c < 2; c++) pair[c] = less(score, pair[c], own, 8 * n + c, rows.m[0][h]);
         largest[h] = max(max(largest[h], __float_as_int(pair[0])), __float_as_int(pair[1]));
       }
     }
@@ -219,7 +218,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     // Beside the product P V. With two consumers it pays where exponentials take as long as the products, at D = 64
-    if constexpr (consumers == 3 || (consumers == 2 && D == 64)) {
+    if constexpr (consumers == 3 || D == 64) {
       float correction[1][2] = {{1, 1}};
       if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
       lazy_softmax::watch_rows(state, rows);
@@ -254,7 +253,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + lane / 4;
-    const RowEnd of_row = end_of_row<X>(rows.m[0][h], rows.l(0, h), sink, tile.head % p.heads);
+    const RowEnd of_row = end_of_row(rows.m[0][h], rows.l(0, h), sink, tile.head % p.heads);
     if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = of_row.lse;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
@@ -300,7 +299,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
   Ring<2> q;
   Tile tile;
   if (warpgroup == consumers) {
-    if constexpr (consumers > 1) setmaxnreg_dec<producer_registers<consumers>>();
+    setmaxnreg_dec<producer_registers<consumers>>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int index = blockIdx.x;
@@ -313,14 +312,14 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     } else if (warp == 1 && elect_one()) {
       for (; next(smem, tiles, tile, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);
-        store_rows<D, Br>(maps.o, smem.q[q.place], tile.i0, HeadOfBatch(tile.head, p.heads));
+        store_tile<D, Br>(maps.o, smem.q[q.place], tile.i0, HeadOfBatch(tile.head, p.heads));
         bulk_commit();
         bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
         mbarrier_arrive(&smem.q_empty[q.place]);
       }
     }
   } else {
-    if constexpr (consumers > 1) setmaxnreg_inc<consumer_registers<consumers>>();
+    setmaxnreg_inc<consumer_registers<consumers>>();
     for (; next(smem, tiles, tile, q); q.advance())
       attend<X>(smem, p, tile, ring, q, score.of_head(tile.head), lse, sink);
   }
@@ -333,24 +332,25 @@ static __global__ void take_none(int* taken) {
 
 // Whether what a row sees ends beside its own position. Then the first rows of a head see the fewest keys: their tiles
 // are the shortest, and come last.
-inline bool ends(const Problem& p) { return p.mask == attention::Mask::causal || p.window_right >= 0; }
+inline bool ends(const Problem& p) {
+  const int right = p.mask == attention::Mask::causal ? 0 : p.window_right;
+  return right >= 0 && right < p.seq_k;
+}
 
-// The number of consumers with which the tiles of all rows should be done first.
-inline int consumers_for(const Problem& p) {
-  const bool equal = !ends(p) || p.window_left >= 0;
+// Whether the tiles of all rows should be done first with two consumers. (With one, chapter 10 has a kernel, too. It
+// would be half as much machine code again here, for problems that do not fill the GPU.)
+inline bool two_consumers(const Problem& p) {
+  const bool equal = !ends(p) || (p.window_left >= 0 && p.window_left < p.seq_k);
   const auto done = [&](int consumers) {
     const double tiles = double(p.batch) * p.heads * ceil_div(p.seq_q, wgmma_rows * consumers);
     // If all tiles take equally long, or nearly all, a last round that is not full takes as long as any other. If they
     // do not, the short ones come last, and fill it.
     const double rounds = equal ? std::ceil(tiles / multiprocessors()) : std::max(1.0, tiles / multiprocessors());
-    // A tile's time, as a share of that with three consumers. With one it is more than a third, since K and V come to
-    // shared memory as often.
-    return rounds * (consumers == 3 ? 1 : consumers == 2 ? 0.75 : 0.57);
+    // A tile's time, as a share of that with three consumers. With two it is more than two thirds, since K and V come
+    // to shared memory as often.
+    return rounds * (consumers == 3 ? 1 : 0.75);
   };
-  int best = 3;
-  for (int consumers = 2; consumers > 0; consumers--)
-    if (done(consumers) < done(best)) best = consumers;
-  return best;
+  return done(2) < done(3);
 }
 
 template <class T, int D, int consumers, class X>
@@ -375,14 +375,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 template <class X>
 void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
-    switch (consumers_for(p)) {
-      case 1:
-        return launch_forward<T, D, 1, X>(p, args, stream);
-      case 2:
-        return launch_forward<T, D, 2, X>(p, args, stream);
-      default:
-        return launch_forward<T, D, 3, X>(p, args, stream);
-    }
+    (two_consumers(p) ? launch_forward<T, D, 2, X> : launch_forward<T, D, 3, X>)(p, args, stream);
   });
 }
 

@@ -59,7 +59,7 @@ typedef struct {
   { -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 typedef struct {
-  int batch;
+  int batch; /* as all sizes, at least 1: whoever has empty tensors has nothing to call */
   int heads; /* query heads, a multiple of kv_heads: query head h reads kv head h / (heads / kv_heads) */
   int kv_heads;
   int seq_q;

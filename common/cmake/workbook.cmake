@@ -60,22 +60,29 @@ function(workbook_lowest_architecture target lowest)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
 endfunction()
 
-# workbook_refuse_spills(TARGET): a spill of registers fails the build, for the GPUs that the kernels were made for; and so
-# do products of wgmma that wait for one another.
+# workbook_refuse_spills(TARGET FILES..): a spill of registers fails the build, for the GPUs that the kernels were made for; and
+# so do products of wgmma that wait for one another. Where nothing will run, of these FILES alone.
 function(workbook_refuse_spills target)
   if(NOT WORKBOOK_CUDA)
     return()
   endif()
   get_target_property(others ${target} CUDA_ARCHITECTURES)
-  if(WORKBOOK_ONE_ARCHITECTURE AND NOT others MATCHES "90a")
-    return()  # nothing will run: only what wgmma does to the machine code is worth the time
-  endif()
   list(FILTER others EXCLUDE REGEX "^[89]0")
-  if(NOT others)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
-    set(launcher ${PROJECT_SOURCE_DIR}/common/cmake/refuse_serialised.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
-    set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}" MACHINE_CODE_IS_LOOKED_AT ON)
+  if(others OR (WORKBOOK_ONE_ARCHITECTURE AND NOT ARGN))
+    return()
   endif()
+  set(refuse -Xptxas=--warn-on-spills,--warning-as-error)
+  if(WORKBOOK_ONE_ARCHITECTURE)
+    get_target_property(unseen ${target} SOURCES)
+    list(FILTER unseen INCLUDE REGEX "\\.cu$")
+    list(REMOVE_ITEM unseen ${ARGN})
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${refuse})
+    set_property(SOURCE ${unseen} APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:${fast_compile}>)
+  else()
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${refuse}>)
+  endif()
+  set(launcher ${PROJECT_SOURCE_DIR}/common/cmake/refuse_serialised.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
+  set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}" MACHINE_CODE_IS_LOOKED_AT ON)
 endfunction()
 
 include(dependencies)
@@ -87,8 +94,9 @@ target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wa
 if(WORKBOOK_CUDA)
   target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
   if(WORKBOOK_ONE_ARCHITECTURE AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)  # of code that nobody looks at or runs
+    set(fast_compile --Ofast-compile=max)
     set(looked_at $<BOOL:$<TARGET_PROPERTY:MACHINE_CODE_IS_LOOKED_AT>>)
-    target_compile_options(workbook_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:${looked_at}>>:--Ofast-compile=max>)
+    target_compile_options(workbook_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:${looked_at}>>:${fast_compile}>)
   endif()
   target_link_libraries(workbook_settings INTERFACE CUDA::cudart)
 endif()
@@ -99,8 +107,9 @@ include(${CMAKE_CURRENT_LIST_DIR}/../simt/kernel_flags.cmake)
 function(workbook_kernel_sources)
   if(NOT WORKBOOK_CUDA)
     set(traced $<BOOL:$<TARGET_PROPERTY:SIMT_TRACED>>)
+    # -O1: these kernels are compiled more often than they run, for half as long, and run hardly longer
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
-                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>")
+                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>;-O1")
   endif()
 endfunction()
 
@@ -118,10 +127,11 @@ endfunction()
 #                  [COMPARISONS]             for an exercise, traced kernels count what they compare
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [NO_SPILLS_FOR_HOPPER]    in the files FOR_HOPPER alone: elsewhere a few registers spill, and the lesson says which
+#                  [LOOKED_AT FILE..]        where nothing will run, the files in which a spill fails the build: what users call
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -139,6 +149,7 @@ function(workbook_chapter)
   endif()
   configure_file(${PROJECT_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
+  list(TRANSFORM arg_LOOKED_AT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   if(WORKBOOK_CUDA AND arg_FOR_HOPPER)  # whoever links the others gets these with them
     list(TRANSFORM arg_FOR_HOPPER PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     list(REMOVE_ITEM sources ${arg_FOR_HOPPER})
@@ -146,7 +157,7 @@ function(workbook_chapter)
     target_link_libraries(${chapter}_hopper_kernels PUBLIC attention_kernels)
     workbook_lowest_architecture(${chapter}_hopper_kernels 90a)
     if(arg_NO_SPILLS OR arg_NO_SPILLS_FOR_HOPPER)
-      workbook_refuse_spills(${chapter}_hopper_kernels)
+      workbook_refuse_spills(${chapter}_hopper_kernels ${arg_LOOKED_AT})
     endif()
   endif()
   add_library(${chapter}_kernels OBJECT ${sources})
@@ -157,7 +168,9 @@ function(workbook_chapter)
   if(arg_LOWEST_ARCHITECTURE)
     workbook_lowest_architecture(${chapter}_kernels ${arg_LOWEST_ARCHITECTURE})
   endif()
-  if(arg_NO_SPILLS)
+  if(arg_NO_SPILLS AND NOT arg_FOR_HOPPER)
+    workbook_refuse_spills(${chapter}_kernels ${arg_LOOKED_AT})
+  elseif(arg_NO_SPILLS)
     workbook_refuse_spills(${chapter}_kernels)
   endif()
 

@@ -222,22 +222,26 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool views
   asked.alibi = extras.alibi ? &some_numbers : nullptr;
   asked.sink = extras.sink ? &some_numbers : nullptr;
   asked.q = views ? &some_strides : nullptr;
-  plan.problem.extras = &asked;
+  // An empty problem runs nowhere, but what is refused, and who would take it, is that of one with something in it.
+  faw_problem problem = plan.problem;
+  problem.extras = &asked;
+  for (int faw_problem::*size : {&faw_problem::batch, &faw_problem::seq_q, &faw_problem::seq_k})
+    problem.*size = std::max(problem.*size, 1);
+  if (problem.heads == 0) problem.heads = problem.kv_heads = 1;
   if (rung) plan.rung = std::string(*rung);
   if (chapter) {
     plan.chapter = *chapter;
   } else {
     CHECK_VALUE(!rung, "rung is ", *rung, " and no chapter is given: which chapter's?");
     const char* name = nullptr;
-    require(faw_default_chapter(&plan.problem, rotates, direction == Direction::backward, &name));
+    require(faw_default_chapter(&problem, rotates, direction == Direction::backward, &name));
     plan.chapter = name;
   }
   CHECK_VALUE(rotates || !faw_rotates(plan.chapter.c_str()), plan.chapter,
               " rotates q and k: pass rope, such as rope_tables(q, k)");
   const auto ask = direction == Direction::forward ? faw_forward_workspace : faw_backward_workspace;
-  require(ask(plan.chapter.c_str(), plan.rung_name(), &plan.problem, &plan.workspace));
+  require(ask(plan.chapter.c_str(), plan.rung_name(), &problem, &plan.workspace));
   plan.writes_lse = faw_writes_lse(plan.chapter.c_str(), plan.rung_name());
-  plan.problem.extras = nullptr;
   return plan;
 }
 
@@ -270,6 +274,9 @@ void* current_stream([[maybe_unused]] const Tensor& q) {
 }
 
 c10::DataPtr allocate(size_t bytes) { return bytes ? c10::GetAllocator(device_type)->allocate(bytes) : c10::DataPtr(); }
+
+// Is there no query, or no key? Then nothing is run: what has elements is that of rows that see no key.
+bool is_empty(const Tensor& q, const Tensor& k) { return q.numel() == 0 || k.numel() == 0; }
 
 // The plan's problem with the tables of RoPE, if there are some.
 faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& cos, const MaybeTensor& sin) {
@@ -323,6 +330,14 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   problem.extras = of_call.given();
   const Tensor lse =
       at::empty(plan.writes_lse ? q.sizes().slice(0, 3) : at::IntArrayRef(0), q.options().dtype(at::kFloat));
+  if (is_empty(q, k)) {
+    o.zero_();
+    if (sink && plan.writes_lse)
+      lse.copy_(sink->unsqueeze(1));  // the logarithm of the only term
+    else
+      lse.fill_(-std::numeric_limits<float>::infinity());
+    return {o, lse};
+  }
   const c10::DataPtr workspace = allocate(plan.workspace);
   require(faw_forward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
                       v.const_data_ptr(), o.mutable_data_ptr(),
@@ -355,6 +370,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const
   const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
   const Tensor d_sink = at::empty({sink ? q.size(1) : 0}, q.options().dtype(at::kFloat));
   ExtrasOfACall of_call(plan, q, extras);
+  if (is_empty(q, k)) {
+    for (const Tensor& gradient : {dq, dk, dv, d_sink}) gradient.zero_();
+    return {dq, dk, dv, d_sink};
+  }
   if (sink) of_call.extras.d_sink = d_sink.mutable_data_ptr<float>();
   if (views)
     of_call.add_strides({{&faw_extras::q, q},

@@ -110,21 +110,23 @@ std::string addresses(std::span<void* const> stack) {
 
 // What the engine counts lies in this process. Traced code that can call nothing of it (kernelcode.py) can still write
 // anywhere, by a wild index or a pointer made of a number: a kernel not to anything but its own memory and variables,
-// and the host's code, which nobody needs to write for an exercise, to its variables.
-bool is_a_variable(uintptr_t address) {
-  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  return (address > here ? address - here : here - address) <= simt::stack_bytes;
-}
+// and the host's code, which nobody needs to write for an exercise, to its variables. Neither to the frames of whoever
+// called it: these know where the counts are.
+uintptr_t hosts_frames_end = 0;
+
+// Where the frames of what its caller calls begin; they grow down from there.
+[[gnu::noinline]] uintptr_t frames_of_callees() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
 void host_writes(const void* address) {
-  if (!is_a_variable(reinterpret_cast<uintptr_t>(address))) std::abort();
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)), to = reinterpret_cast<uintptr_t>(address);
+  if (to < here || to >= hosts_frames_end) std::abort();
 }
 
 class OwnMemory final : public simt::Observer {
  public:
   void accessed(const simt::MemoryAccess& access) override {
     if (access.space != simt::MemoryAccess::elsewhere || access.access == simt::Access::read) return;
-    if (!is_a_variable(access.address))
+    if (!simt::worker->in_kernels_frames(access.address))
       simt::worker->fail(cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(access.pc),
                          "invalid write outside of the kernel's memory and variables");
   }
@@ -152,6 +154,7 @@ Launch as_launch(const simt::LaunchCounts& counts) {
 Answer answer_to(const Request& request, const Passes& passes, std::vector<Launch>& launches) {
   Answer answer = {};
   if (request.count) simt::trace_begin();
+  hosts_frames_end = frames_of_callees();
   try {
     if (request.backward)
       passes.backward.run(request.problem, request.backward_args, nullptr);

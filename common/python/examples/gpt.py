@@ -46,6 +46,9 @@ class Run(NamedTuple):
     attention: Optional[dict] = None  # arguments of flash_attention_workbook.attention; none means PyTorch's
     other_seed: bool = False
 
+    def knows_windows(self):
+        return self.attention is None or self.attention["chapter"] == "12_variants"
+
 
 RUNS = {
     "sdpa": Run("learned"),
@@ -53,6 +56,7 @@ RUNS = {
     # Chapter 05 has no backward: that of chapter 07 starts from its O and LSE.
     "05_online_softmax": Run("learned", {"chapter": "05_online_softmax", "backward_chapter": "07_backward"}),
     "08_causal_earlystop": Run("learned", {"chapter": "08_causal_earlystop"}),
+    "12_variants": Run("learned", {"chapter": "12_variants"}),
     "sdpa_rope": Run("rope"),
     "sdpa_rope_other_seed": Run("rope", other_seed=True),
     "09_rope_fused": Run("rope", {"chapter": "09_rope_fused"}),
@@ -77,15 +81,26 @@ def rotated(x, cos, sin):
     return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1).to(x.dtype)
 
 
-def attend(run, qkv, rope):
-    """Causal attention of qkv [3, B, H, N, D]; rope is the tables (cos, sin), or None."""
+@functools.lru_cache(None)
+def last_tokens(window, length, device):
+    """[N, N], True for a token itself and the window - 1 before it."""
+    before = torch.arange(length, device=device)[:, None] - torch.arange(length, device=device)
+    return (before >= 0) & (before < window)
+
+
+def attend(run, qkv, rope, window):
+    """Causal attention of qkv [3, B, H, N, D], to the last `window` tokens if that is not None; rope is the tables
+    (cos, sin), or None."""
     if run.attention is None:
         q, k, v = qkv
         if rope:
             q, k = rotated(q, *rope), rotated(k, *rope)
+        if window:
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=last_tokens(window, q.shape[2], q.device))
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     try:
-        return workbook().attention(*qkv.contiguous(), causal=True, rope=rope, **run.attention)
+        return workbook().attention(*qkv.contiguous(), causal=True, rope=rope,
+                                    window=(window - 1, 0) if window else None, **run.attention)
     except workbook().Error as error:  # what this GPU, or this library, does not have
         raise Failure(str(error), status=2) from None
 
@@ -94,9 +109,9 @@ def attend(run, qkv, rope):
 
 
 class Block(nn.Module):
-    def __init__(self, width, run):
+    def __init__(self, width, run, window):
         super().__init__()
-        self.run = run
+        self.run, self.window = run, window
         self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
@@ -104,7 +119,7 @@ class Block(nn.Module):
     def forward(self, x, rope):
         batch, length, width = x.shape
         qkv = self.qkv(self.before_attention(x)).view(batch, length, 3, -1, HEAD_DIM)
-        o = attend(self.run, qkv.permute(2, 0, 3, 1, 4), rope)
+        o = attend(self.run, qkv.permute(2, 0, 3, 1, 4), rope, self.window)
         x = x + self.out(o.transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.before_mlp(x))
 
@@ -113,7 +128,7 @@ class Gpt(nn.Module):
     def __init__(self, characters, options, run):
         super().__init__()
         self.embedding = nn.Embedding(characters, options.width)
-        self.blocks = nn.ModuleList(Block(options.width, run) for _ in range(options.layers))
+        self.blocks = nn.ModuleList(Block(options.width, run, options.window) for _ in range(options.layers))
         self.norm, self.head = nn.LayerNorm(options.width), nn.Linear(options.width, characters, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)
         if run.positions == "learned":
@@ -258,11 +273,15 @@ def _whole(said):
 
 def arguments(said=None):
     parser = _Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"which to train: {', '.join(RUNS)} (default: all)")
+    parser.add_argument("runs", nargs="*", metavar="RUN",
+                        help=f"which to train: {', '.join(RUNS)} (default: all, or with --window those that know it)")
     parser.add_argument("--seed", type=_whole, default=1,
                         help="of the weights and the batches; the other seed is the next one")
     parser.add_argument("--steps", type=_whole, default=1000, help="of each run (default: 1000)")
     parser.add_argument("--seconds", type=_whole, help="a run ends with the first validation after so long")
+    parser.add_argument("--window", type=_whole, metavar="N",
+                        help="a token sees N tokens, itself and the N - 1 before it, which is attention's window=(N - "
+                             "1, 0) (default: itself and all before it)")
     parser.add_argument("--tiny", action="store_true", help="a model for the engine")
     parser.add_argument("--out", type=Path, metavar="FILE", help="a JSON file for the losses and speeds")
     options = parser.parse_args(said)
@@ -273,7 +292,11 @@ def arguments(said=None):
         parser.error(f"--out is {options.out}: there is no directory {options.out.parent}")
     if options.out and options.out.is_dir():
         parser.error(f"--out is {options.out}, a directory: it must be a file")
-    options.runs = options.runs or list(RUNS)
+    able = [name for name, run in RUNS.items() if run.knows_windows() or not options.window]
+    for name in options.runs:
+        if name not in able:
+            parser.error(f"--window is given and {name} knows none: those that do are {', '.join(able)}")
+    options.runs = options.runs or able
     options.layers, options.width, options.length, options.batch, options.every, options.windows = (
         (2, 2 * HEAD_DIM, 64, 2, 10, 4) if options.tiny else (6, 4 * HEAD_DIM, 1024, 32, 50, 256))
     return options
@@ -304,7 +327,8 @@ def main(said=None):
         device = device_for(options)
         text = Text(files())
         report = {"context": context(device),
-                  "model": {key: getattr(options, key) for key in ("layers", "width", "length", "batch", "steps")},
+                  "model": {key: getattr(options, key)
+                            for key in ("layers", "width", "length", "window", "batch", "steps")},
                   "text": text.about(), "runs": []}
         for name in options.runs:
             report["runs"].append(train(name, text, options, device))

@@ -8,6 +8,7 @@
     o = faw.attention(q, k, v, causal=True, rope=faw.rope_tables(q, k))    # q and k rotated by their positions
     o = faw.attention(q, k, v, causal=True, window=(1023, 0), sink=sink)   # a window, a softcap, ALiBi, sinks
     o = faw.sdpa(query, key, value, is_causal=True)                        # as PyTorch's scaled_dot_product_attention
+    o = faw.sdpa(query, key, value, attn_mask=mask)                        # a causal mask, a window, or any other band
 
 The kernels come from the shared library flash_attention_workbook: from the one beside this file, where the package is
 installed, else from the one that the `cuda` preset builds. To use another build, set FLASH_ATTENTION_WORKBOOK_LIBRARY

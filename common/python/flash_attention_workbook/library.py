@@ -19,6 +19,14 @@ class Problem(ctypes.Structure):
                  ("extras", ctypes.c_void_p)]
 
 
+class Extras(ctypes.Structure):
+    """faw_extras of that header; where tensors lie, and what they hold, is never asked for from here."""
+
+    TENSORS = ("q", "k", "v", "o", "d_o", "dq", "dk", "dv")
+    _fields_ = [("window_left", ctypes.c_int), ("window_right", ctypes.c_int), ("softcap", ctypes.c_float)]
+    _fields_ += [(name, ctypes.c_void_p) for name in ("alibi", "sink", "d_sink", *TENSORS)]
+
+
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)
 FUNCTIONS = [  # of that header, those that are called from here: name, result, parameters
     ("faw_error", _NAME, []),
@@ -136,11 +144,19 @@ def default_problem():
 def _as_c(problem):
     if problem["dtype"] not in _DTYPE_NAMES:
         raise ValueError(f"dtype is {problem['dtype']!r}: supported are {' and '.join(_DTYPE_NAMES)}")
-    return Problem(**{"scale": 1.0, **problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])})
+    sizes = {"scale": 1.0, **problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}
+    window, softcap, *there = (sizes.pop(name, None) for name in ("window", "softcap", "alibi", "sink", "views"))
+    made = Problem(**sizes)
+    if window or softcap or any(there):
+        alibi, sink, views = (64 if one else None for one in there)  # no address that anybody reads
+        made.of_extras = Extras(*(window or (-1, -1)), softcap or 0, alibi, sink, sink, *[views] * len(Extras.TENSORS))
+        made.extras = ctypes.addressof(made.of_extras)
+    return made
 
 
 def default_rung(problem, backward=False, rotates=False):
-    """(chapter, rung) whose kernels run on such a problem where no chapter is named, on the current device."""
+    """(chapter, rung) whose kernels run on such a problem where no chapter is named, on the current device. A problem is
+    as default_problem() says; it may have "window", "softcap", and with True "alibi", "sink" and "views", too."""
     chapter, rung = ctypes.c_char_p(), ctypes.c_char_p()
     _require(_library.faw_default_rung(_as_c(problem), rotates, backward, ctypes.byref(chapter), ctypes.byref(rung)))
     return chapter.value.decode(), rung.value.decode()

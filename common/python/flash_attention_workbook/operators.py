@@ -88,14 +88,15 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     alibi, fp32 [H] or [B, H]: scores lose slope * |i + Nk - Nq - j|. There is one score function, this or a softcap.
     sink, fp32 [H]: exp(sink) is one more term in the sum of each row, and in lse.
 
-    q, k and v may lie in any way that keeps the D elements of a row together; o lies as q does. Works on the current stream, and inside torch.cuda.graph. Knows nothing
-    of gradients: attention() does.
+    q, k and v may lie in any way that keeps the D elements of a row together; o lies as q does. Where B, H or Nq is 0,
+    no kernel runs; without keys o is 0, and lse -inf or the sink. Works on the current stream, and inside
+    torch.cuda.graph. Knows nothing of gradients: attention() does.
     """
     library.check_names(chapter, rung)
     with torch.no_grad():
         o, lse = _forward(q, k, v, *_pair(rope), causal, scale, chapter, rung, None, None,
                           *_extras(q, window, softcap, alibi, sink))
-    return o, lse if lse.numel() else None
+    return o, lse if lse.dim() == 3 else None
 
 
 def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None, rope=None, window=None,
@@ -166,23 +167,82 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
                     *_extras(q, window, softcap, alibi, sink))[0]
 
 
+def _band(mask, query, key):
+    """(first, last) of a mask by which query i sees keys i + first to i + last; None for an end that cuts nothing off.
+
+    Along a band every diagonal has one value. So the mask is read once, where it is, and what goes to the host is a
+    number for each diagonal.
+    """
+    seq_q, seq_k = query.shape[2], key.shape[2]
+    wanted = [*query.shape[:2], seq_q, seq_k]
+    not_a_band = ValueError("attn_mask is not one band for all heads: supported is that query i sees keys i + first to "
+                            "i + last, as far as there are such")
+    if mask.layout != torch.strided or mask.is_nested:
+        raise ValueError("attn_mask is a sparse or nested tensor: it must be an ordinary one")
+    if mask.dtype != torch.bool:
+        raise ValueError(f"attn_mask is {mask.dtype}: supported is torch.bool, True where a query sees a key")
+    if (torch.compiler.is_compiling() or mask.is_meta or isinstance(mask, torch._subclasses.FakeTensor)
+            or mask.is_cuda and torch.cuda.is_current_stream_capturing()):
+        raise ValueError("attn_mask has no values while torch.compile or a CUDA graph records the call, or on the "
+                         "device meta: call attention() with a window instead")
+    if mask.device != query.device:
+        raise ValueError(f"attn_mask is on {mask.device} and query is on {query.device}: all tensors must be on one "
+                         "device")
+    if mask.dim() > 4 or any([size not in (1, full) for size, full in zip(mask.shape[::-1], wanted[::-1])]):
+        raise ValueError(f"attn_mask has shape {list(mask.shape)}: it must be {wanted}, or have 1 for some of "
+                         "these numbers")
+    if mask.numel() == 0:
+        return None, -seq_q
+    while mask.dim() > 2:
+        if mask.shape[0] > 1 and mask.stride(0) > 0:  # which is 0 where one mask is expanded
+            raise not_a_band
+        mask = mask[0]
+    mask = mask.expand(seq_q, seq_k)
+    same = (mask[1:, 1:] == mask[:-1, :-1]).all()
+    # Diagonals in order: from the last query and the first key to the first query and the last key.
+    *diagonals, same = torch.cat([mask[:, 0].flip(0), mask[0, 1:], same[None]]).tolist()
+    seen = sum(diagonals)
+    begin = diagonals.index(True) if seen else 0
+    if not same or not all(diagonals[begin:begin + seen]):
+        raise not_a_band
+    end = begin + seen
+    return begin - seq_q + 1 if begin > 0 else None, end - seq_q if end < len(diagonals) else None
+
+
 def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    """As torch.nn.functional.scaled_dot_product_attention, for what the book has: no mask of one's own, no dropout.
+    """As torch.nn.functional.scaled_dot_product_attention, for what the book has: no dropout, and masks that are bands.
 
     is_causal is PyTorch's, aligned top-left: query i sees keys j <= i. With as many queries as keys that is
     attention()'s. With fewer queries, the keys that none of them sees are left out; with more, it is a window.
+
+    attn_mask, torch.bool and True where a query sees a key, is [Nq, Nk] or has axes of 1 before: query i sees keys
+    i + first to i + last, as far as there are such, for any first and last. The kernels then run with a window, or
+    causally. Each call reads the mask once, makes one more of its size, and waits until one number for each diagonal is
+    on the host: where you know the window, call attention() with it. Where torch.compile(fullgraph=True) or a CUDA
+    graph records the call, a mask has no values yet and is refused.
     """
-    _require_tensors(query=query, key=key, value=value)
-    if attn_mask is not None:
-        raise ValueError("attn_mask is given: supported are is_causal=True and no mask")
+    _require_tensors(query=query, key=key, value=value, **({} if attn_mask is None else {"attn_mask": attn_mask}))
+    if is_causal and attn_mask is not None:
+        raise ValueError("attn_mask and is_causal=True are both given: pass one of them")
     if dropout_p != 0:
         raise ValueError(f"dropout_p is {dropout_p}: supported is 0, no dropout")
-    if not enable_gqa and query.dim() == key.dim() == 4 and query.shape[1] != key.shape[1]:
+    known = all([x.layout == torch.strided and not x.is_nested and x.dim() == 4 for x in (query, key, value)])
+    if not known or key.shape != value.shape:
+        return attention(query, key, value, is_causal, scale)  # which refuses them
+    if not enable_gqa and query.shape[1] != key.shape[1]:
         raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True lets query heads "
                          "share one of key")
-    if is_causal and query.dim() == key.dim() == value.dim() == 4 and query.shape[2] != key.shape[2]:
-        seq_q, seq_k = query.shape[2], key.shape[2]
-        if seq_q > seq_k:  # j <= i is j <= (i + Nk - Nq) + Nq - Nk
-            return attention(query, key, value, False, scale, window=(-1, seq_q - seq_k))
-        key, value = key[:, :, :seq_q], value[:, :, :seq_q]
-    return attention(query, key, value, is_causal, scale)
+    first, last = (None, 0 if is_causal else None) if attn_mask is None else _band(attn_mask, query, key)
+    seq_q, seq_k = query.shape[2], key.shape[2]
+    # Without the queries at the end that see nothing, and then without the keys that none of them sees, the end of the
+    # window is not before the last query's own key, and its beginning is not behind it.
+    rows = seq_q if first is None else min(seq_q, seq_k - first)
+    keys = seq_k if last is None else min(seq_k, rows + last)
+    window = (-1 if first is None else keys - rows - first, -1 if last is None else last - (keys - rows))
+    if rows < seq_q:
+        query = query[:, :, :rows]
+    if keys < seq_k:
+        key, value = key[:, :, :keys], value[:, :, :keys]
+    o = attention(query, key, value, window == (-1, 0), scale,
+                  window=None if window in ((-1, -1), (-1, 0)) else window)
+    return o if rows == seq_q else torch.nn.functional.pad(o, (0, 0, 0, seq_q - rows))

@@ -336,10 +336,20 @@ void Worker::start_on_a_fiber(Thread& thread) {
   thread.fiber = &fiber;
 }
 
+namespace {
+
+// Where the frames of what its caller calls begin.
+[[gnu::noinline]] std::uintptr_t frames_of_callees() {
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
+
+}  // namespace
+
 // In one function, because each level of calls above a switch costs a wrong prediction (switch.h).
 void Worker::fiber_main() {
   Worker& self = *worker;
   Fiber& fiber = *self.current_->fiber;
+  fiber.kernels_end = frames_of_callees();
   for (;;) {
     Thread& thread = *self.current_;
     thread.wait = nullptr;

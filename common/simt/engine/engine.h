@@ -48,6 +48,7 @@ struct alignas(64) Fiber {
   char* stack = nullptr;  // its lowest address
   std::size_t size = 0;
   struct Thread* thread = nullptr;
+  std::uintptr_t kernels_end = 0;  // above it are the engine's frames
 };
 
 struct alignas(64) Thread {  // one cache line
@@ -172,6 +173,8 @@ class Worker {
   MemoryAccess memory_access(const void* pc, const void* pointer, std::size_t size, Access access) const;
   void tell_of_access(const void* pc, const void* pointer, std::size_t size, Access access, bool is_volatile = false) {
     if (observers_.empty() || computing()) return;
+    if (!locals_are_told && !products_under_way() && in_kernels_frames(reinterpret_cast<std::uintptr_t>(pointer)))
+      return;
     MemoryAccess made = memory_access(pc, pointer, size, access);
     made.is_volatile = is_volatile;
     observe(&Observer::accessed, made);
@@ -179,6 +182,8 @@ class Worker {
   void tell_of_ldmatrix_row(const void* pc, const void* row) {
     if (!observers_.empty()) observe(&Observer::ldmatrix_row, memory_access(pc, row, 16, Access::read));
   }
+  // Has the current thread's warp started products of wgmma that it has not waited for?
+  bool products_under_way() const { return hopper_.used && hopper_.products.under_way(current_->number / 32); }
   bool computing() const { return computing_ || telling_; }  // and what is accessed is no access of the kernel's
 
   // The blocks of the cluster that this block is in, by rank: usually it alone. And what is not known of their shared
@@ -244,6 +249,12 @@ class Worker {
   [[noreturn]] void fail_of(unsigned thread, const std::string& at, const std::string& what);
   void fail_if_suspected();
   bool on_a_fiber(std::uintptr_t address) const;
+  // Is it a place for variables of the current thread's kernel?
+  bool in_kernels_frames(std::uintptr_t address) const {
+    const Fiber* const fiber = current_->fiber;  // null where the thread has not started, or has returned
+    return fiber != nullptr && address >= reinterpret_cast<std::uintptr_t>(fiber->stack) &&
+           address < fiber->kernels_end;
+  }
   // Is this the grid's barrier?
   bool at_grid_barrier(const Awaited* what) const { return what == &grid_barrier_; }
   std::uint64_t block_number() const {

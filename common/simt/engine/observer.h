@@ -55,6 +55,11 @@ struct NamedStep {
   const char* name;
 };
 
+// Whether observers hear of accesses to a thread's own variables, too. Most accesses are such, and they concern only
+// who measures time by them. (While products of wgmma are under way they are told anyway: their registers are
+// variables.)
+inline bool locals_are_told = false;
+
 // What happens in a launch, in the order in which it does. "The thread" is the current one.
 class Observer {
  public:

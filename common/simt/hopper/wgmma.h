@@ -72,6 +72,7 @@ class Products {
   void commit(const Worker& worker);
   void fence(const Worker& worker);
 
+  bool under_way(unsigned warp) const { return !warps_[warp].pending.empty(); }
   const Product* oldest(unsigned warp) const;  // of those not waited for; null if there is none
   // The product that owns this place among the current thread's own variables: null if none does.
   const Product* owner(const Worker& worker, const void* address) const;

@@ -40,7 +40,7 @@ std::string thread_text(unsigned thread) {
 }  // namespace
 
 void RaceDetector::launch_begins(const Launch& launch) {
-  allocation_ = allocation_end_ = 0;
+  allocations_ = {};
   if (global_) global_->launch_begins();
   const unsigned threads = launch.block.x * launch.block.y * launch.block.z, blocks = launch.cluster_blocks();
   shadow_.launch_begins(worker->shared_bytes_of_each(), blocks, (threads + 31) / 32);
@@ -130,13 +130,13 @@ void RaceDetector::accessed(const MemoryAccess& a) {
 
 // What traced kernels have to be told: their allocations begin where a GPU's do, and so need not end at a page's end.
 void RaceDetector::check_bounds(const MemoryAccess& a) {
-  if (a.address >= allocation_ && a.address + a.size <= allocation_end_) return;
+  for (const Allocation& one : allocations_)
+    if (a.address >= one.begin && a.address + a.size <= one.end) return;
   DeviceMemory& memory = DeviceMemory::instance();
   if (!memory.contains(reinterpret_cast<const void*>(a.address))) return;  // a device variable
   const auto block = memory.live_block_at(a.address);
   if (block && a.address + a.size <= block->start + block->bytes) {
-    allocation_ = block->start;
-    allocation_end_ = block->start + block->bytes;
+    allocations_[oldest_allocation_++ % allocations_.size()] = {block->start, block->start + block->bytes};
     return;
   }
   const std::uintptr_t first = block ? std::max(a.address, block->start + block->bytes) : a.address;

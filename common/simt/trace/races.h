@@ -23,7 +23,10 @@ class RaceDetector final : public Observer {
  public:
   // Of a program from elsewhere: also looks at global memory, and waits with what looks unwritten in shared memory for
   // a thread that writes it too late. What host code does is told by the functions of the runtime (host_part.h).
-  void watch_everything() { global_ = std::make_unique<GlobalShadow>(); }
+  void watch_everything() {
+    global_ = std::make_unique<GlobalShadow>();
+    locals_are_told = true;  // as the time of a kernel that does not end
+  }
   GlobalShadow* global() { return global_.get(); }
 
   void launch_begins(const Launch& launch) override;
@@ -80,7 +83,11 @@ class RaceDetector final : public Observer {
   Shadow shadow_;
   AsyncShadow async_;
   std::unique_ptr<GlobalShadow> global_;
-  std::uintptr_t allocation_ = 0, allocation_end_ = 0;  // the last one that was accessed
+  struct Allocation {
+    std::uintptr_t begin = 0, end = 0;
+  };
+  std::array<Allocation, 4> allocations_;  // of those accessed lately: as many as most kernels have
+  unsigned oldest_allocation_ = 0;
 
   // A store to shared memory that races with another one, unless both store the same: that is known afterwards.
   struct Stored {

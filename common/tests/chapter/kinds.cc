@@ -246,9 +246,8 @@ std::vector<Case> windows() {
       {65, 65, 4096, 4096, Mask::none, "a window that hides nothing"},
       {257, 257, 65, 0, Mask::none, "a tile of 64 queries that sees one key of a block of 128, its last"},
       {257, 257, 1, 0, Mask::none, "the same with a tile of 128 queries"},
-      {130, 130, 30, 14, Mask::none,
-       "one row of a warp that does not see the first key of a tile, or the last; D = 128"},
-      {130, 130, 30, 14, Mask::none, "the same, D = 64"},
+      {300, 300, 206, 14, Mask::none, "one row of a warp that does not see the first key of a tile, or the last"},
+      {300, 300, 206, 14, Mask::none, "the same, for the other head dim"},
   };
   std::vector<Case> cases;
   for (const Window& w : all) {

@@ -38,9 +38,9 @@ def unchanging():
     return gpt.Text({"held out": words[:300], "learned": words[300:]})
 
 
-def gradients(name, text):
+def gradients(name, text, *words):
     """Of the weights that make q, k and v in the first layer, where logits have a spread of several units."""
-    options = gpt.arguments(["--tiny"])
+    options = gpt.arguments(["--tiny", *words])
     torch.manual_seed(1)
     model = gpt.Gpt(len(text.characters), options, gpt.RUNS[name]).to(faw.DEVICE)
     with torch.no_grad():
@@ -68,6 +68,18 @@ class Training(unittest.TestCase):
                         print(f"{name}: gradients of {what} are {apart:.1e} from PyTorch's", flush=True)
                         self.assertLess(apart, 0.05)
 
+    def test_a_window(self):
+        """N tokens, in PyTorch's mask and in the window: one more is seen in the gradients, and so is none."""
+        text = unchanging()
+        ours, *others = [torch.cat(gradients(name, text, f"--window={window}"))
+                            for name, window in (("12_variants", 5), ("sdpa", 5), ("sdpa", 4), ("sdpa", 6))]
+        close, *far = [((ours - other).norm() / other.norm()).item() for other in others]
+        print(f"12_variants, a window of 5: gradients are {close:.1e} from PyTorch's, beside {far}", flush=True)
+        self.assertLess(close, 0.05)
+        self.assertGreater(min(far), 0.2)
+        whole, wide = (torch.cat(gradients("12_variants", text, *words)) for words in ([], ["--window=64"]))
+        self.assertLess(((wide - whole).norm() / whole.norm()).item(), 0.05)
+
     def test_losses_lie_on_one_another(self):
         text, losses = unchanging(), {}
         for name, run in gpt.RUNS.items():
@@ -94,7 +106,8 @@ class TheCommand(unittest.TestCase):
     def test_what_it_says_and_keeps(self):
         with tempfile.TemporaryDirectory() as directory:
             out = Path(directory) / "gpt.json"
-            status, lines, error = self.ending_of("sdpa", "sdpa_other_seed", "--tiny", "--steps=15", f"--out={out}")
+            status, lines, error = self.ending_of("sdpa", "sdpa_other_seed", "--tiny", "--steps=15", "--window=16",
+                                                  f"--out={out}")
             self.assertEqual((status, error), (0, ""))
             report = json.loads(out.read_text())
         self.assertRegex(lines[0], r"^sdpa: step 10 of 15, training loss \d\.\d{3}, validation loss \d\.\d{3}, \d+ "
@@ -103,6 +116,7 @@ class TheCommand(unittest.TestCase):
         self.assertEqual(lines[-1].split()[:4], ["sdpa_other_seed", "validation", "loss",
                                                  f"{report['runs'][1]['validation']['losses'][-1]:.4f},"])
         one, other = report["runs"]
+        self.assertEqual(report["model"]["window"], 16)
         self.assertEqual((one["seed"], other["seed"], one["validation"]["steps"]), (1, 2, [10, 15]))
         self.assertNotEqual(one["losses"], other["losses"])
         self.assertEqual(report["text"]["sha256"], gpt.Text(gpt.files()).about()["sha256"])
@@ -122,6 +136,11 @@ class TheCommand(unittest.TestCase):
     def test_bad_input_is_one_line(self):
         for words, expected in [(["sdpb"], "there is no run sdpb: there are sdpa, "),
                                 (["--steps=0"], "0 is not a whole number from 1"),
+                                (["--window=0"], "0 is not a whole number from 1"),
+                                (["--window=-1"], "-1 is not a whole number from 1"),
+                                (["--window=8,0"], "8,0 is not a whole number from 1"),
+                                (["sdpa", "09_rope_fused", "--window=8"],
+                                 "--window is given and 09_rope_fused knows none: those that do are sdpa, .*12_vari"),
                                 (["--seed=x"], "x is not a whole number"),
                                 (["--out=/nowhere/x.json"], "there is no directory /nowhere"),
                                 (["--out=/"], "--out is /, a directory"),

@@ -18,6 +18,7 @@ except ImportError:
 
 import flash_attention_workbook as faw
 from flash_attention_workbook.library import DEVICE
+from tools.measuring.peers_check import Reference
 
 ON_ENGINE = DEVICE == "cpu"
 if not ON_ENGINE and not torch.cuda.is_available():
@@ -126,22 +127,70 @@ class Values(unittest.TestCase):
             with self.subTest(seed=seed, **shape, **said):
                 self.check(tensors(**shape), options)
 
+    def test_what_peers_are_judged_by_knows_extras(self):
+        """tools/measuring/peers_check.py, which has no autograd in it."""
+        slopes, sink = (torch.rand(4, device=DEVICE) + more for more in (0.5, 2))  # not small
+        for options in (dict(causal=True, window=(9, 0)), dict(softcap=2.0), dict(alibi=slopes), dict(sink=sink),
+                        dict(window=(9, 5), softcap=3.0, sink=sink)):
+            with self.subTest(options=list(options)):
+                q, k, v = tensors(seq_q=70, seq_k=90)
+                d_o = torch.randn_like(q)
+                said = {"causal": False, **options}
+                judge = Reference(q, k, v, **said)
+                o, lse = faw.forward(q, k, v, **said)
+                gradients = faw.backward(q, k, v, o, lse, d_o, **said)[:3]
+                self.assertIsNone(judge.wrong_forward(o, lse))
+                self.assertIsNone(judge.wrong_backward(d_o, *gradients))
+                plain = Reference(q, k, v, causal=said["causal"])
+                self.assertIsNotNone(plain.wrong_forward(o, lse))
+                self.assertIsNotNone(plain.wrong_backward(d_o, *gradients))
+
     def test_packed_tensors_are_not_copied(self):
         qkv = torch.randn(2, 50, 3, 4, 64, device=DEVICE, dtype=torch.float16)
         q, k, v = (x.transpose(1, 2) for x in qkv.unbind(2))
         self.assertIsNone(wrong(faw.attention(q, k, v), reference(q, k, v), torch.float16))
 
+    def for_a_compiler(self):
+        """(layout, q, k, v, options) of each extra, small, contiguous and not; in the layout "expanded" the heads of
+        keys are one."""
+        for other, options in (("bnhd", dict(window=(5, 0))), ("packed", dict(softcap=2.0)),
+                               ("expanded", dict(alibi=torch.rand(2, device=DEVICE))),
+                               ("packed", dict(window=(9, 3), sink=torch.randn(2, device=DEVICE, requires_grad=True)))):
+            for layout in ("bhnd", other):
+                q, k, v = tensors(batch=1, heads=2, kv_heads=1, seq_q=17, seq_k=20,
+                                  layout="bnhd" if layout == "expanded" else layout)
+                if layout == "expanded":
+                    k, v = (x.detach().expand(-1, 2, -1, -1).requires_grad_() for x in (k, v))
+                yield layout, q, k, v, options
+
     def test_compiled_they_give_the_same(self):
-        q, k, v = tensors(kv_heads=4, seq_q=50, seq_k=50)
-        sink = torch.randn(4, device=DEVICE, requires_grad=True)
+        for layout, q, k, v, options in self.for_a_compiler():
+            with self.subTest(layout=layout, options=list(options)):
+                torch._dynamo.reset()
+                compiled = torch.compile(faw.attention, fullgraph=True, backend="aot_eager")
+                inputs = [q, k, v, *([options["sink"]] if "sink" in options else [])]
+                of_both = []
+                for attention in (faw.attention, compiled):
+                    o = attention(q, k, v, **options)
+                    of_both.append([o, *torch.autograd.grad(o, inputs, torch.ones_like(q))])
+                for plain, other in zip(*of_both):
+                    self.assertTrue(torch.equal(plain, other))
+                    self.assertEqual(plain.stride(), other.stride())
 
-        def attention(q, k, v, sink):
-            return faw.attention(q, k, v, window=(20, 0), sink=sink)
-
-        compiled = torch.compile(attention, backend="aot_eager")
-        results = [torch.autograd.grad(f(q, k, v, sink).sum(), (q, k, v, sink)) for f in (attention, compiled)]
-        for plain, other in zip(*results):
-            self.assertTrue(torch.equal(plain, other))
+    def test_operators(self):
+        """torch.library's own check: schema, fake kernels, autograd's registration, and what a compiler makes of
+        them."""
+        operators = torch.ops.flash_attention_workbook
+        for layout, *inputs, options in self.for_a_compiler():
+            with self.subTest(layout=layout, options=list(options)):
+                extras = faw.operators._extras(inputs[0], *map(options.get, ("window", "softcap", "alibi", "sink")))
+                torch.library.opcheck(operators.forward.default,
+                                      (*inputs, None, None, False, None, None, None, None, None, *extras))
+                inputs, extras = ([x.detach() if isinstance(x, torch.Tensor) else x for x in some]
+                                  for some in (inputs, extras))
+                o, lse = operators.forward(*inputs, None, None, False, None, None, None, None, None, *extras)
+                torch.library.opcheck(operators.backward.default,
+                                      (o, *inputs, o, lse, None, None, False, None, None, None, *extras))
 
 
 class Refusals(unittest.TestCase):

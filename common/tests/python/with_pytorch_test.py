@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -172,7 +173,9 @@ class Refusals(unittest.TestCase):
         self.refused("^v has shape .*: it must be", q, k, v[:, :, :50].contiguous())
         self.refused("^heads is 4 and kv-heads is 3: heads must be a multiple of kv-heads$", q, k[:, :3].contiguous(),
                      v[:, :3].contiguous())
-        self.refused("^batch is 0: it must be at least 1$", q[:0], k[:0], v[:0])
+        self.refused("^kv-heads is 0: it must be at least 1$", q, k[:, :0], v[:, :0])
+        self.refused("^head-dim is 0: it must be at least 1$", q[..., :0], k[..., :0], v[..., :0])
+        self.refused("^scale is nan: it must be finite$", q[:0], k[:0], v[:0], scale=float("nan"))
         memory = torch.empty(q.numel() + 1, dtype=q.dtype, device=DEVICE)
         self.refused(r"^q starts at an address that is not a multiple of 16 bytes: pass q.clone\(\)$",
                      memory[1:].view(q.shape), k, v)
@@ -197,6 +200,10 @@ class Refusals(unittest.TestCase):
                       torch.nested.nested_tensor([q[0, 0], q[0, 0, :5]], layout=torch.jagged),
                       torch.quantize_per_tensor(q.float(), 0.1, 0, torch.qint8)):
             self.refused("^k is a sparse, nested or quantized tensor: it must be an ordinary one$", q, other, v)
+            for i, name in enumerate("qkv"):
+                inputs = [q, k, v]
+                inputs[i] = other
+                self.refused(f"^{name} is a sparse, nested or quantized tensor: it must be", *inputs, call=faw.sdpa)
 
     def test_options_of_the_backward(self):
         q, k, v = tensors()
@@ -345,6 +352,12 @@ class Autograd(unittest.TestCase):
         self.assertLess(losses[-1], 0.9 * losses[0])
 
 
+def band(seq_q, seq_k, first, last):
+    """The mask by which query i sees keys i + first to i + last."""
+    distance = torch.arange(seq_k, device=DEVICE) - torch.arange(seq_q, device=DEVICE)[:, None]
+    return (distance >= first) & (distance <= last)
+
+
 def gradients(function, *inputs):
     """The result and the gradients of q, k and v for a d_o that is the same each time."""
     o = function(*inputs)
@@ -467,6 +480,57 @@ class InsidePyTorch(unittest.TestCase):
         self.assertSame(torch.func.vmap(faw.attention)(*twice), [faw.attention(*some) for some in zip(*twice)])
 
 
+@unittest.skipUnless(BACKWARDS, "no chapter has a backward yet")
+class Empty(unittest.TestCase):
+    """No batch, no head, no query: nothing comes out. No key: every row is one that sees none."""
+
+    SHAPES = [dict(batch=0), dict(heads=0, kv_heads=0), dict(heads=0), dict(seq_q=0), dict(seq_k=0),
+              dict(seq_q=0, seq_k=0)]
+
+    def test_both_directions(self):
+        sink = torch.randn(4, device=DEVICE)
+        for shape, gradients_wanted, options in itertools.product(
+                self.SHAPES, (False, True),
+                (dict(), dict(causal=True), dict(window=(3, 0), sink=sink), dict(alibi=sink.exp(), sink=sink),
+                 dict(chapter="08_causal_earlystop"))):
+            with self.subTest(**shape, gradients=gradients_wanted, options=list(options)):
+                q, k, v = inputs = tensors(**{"seq_q": 10, "seq_k": 20, **shape}, gradients=gradients_wanted)
+                options = {name: value[:q.shape[1]].requires_grad_(gradients_wanted and name == "sink")
+                           if isinstance(value, torch.Tensor) else value for name, value in options.items()}
+                o, lse = faw.forward(*inputs, **options)
+                self.assertEqual((o.shape, o.count_nonzero()), (q.shape, 0))
+                alone = options["sink"].detach()[:, None] if "sink" in options else torch.tensor(float("-inf"))
+                self.assertTrue(torch.equal(lse, alone.to(lse).expand(q.shape[:3])))
+                o = faw.attention(*inputs, **options)
+                self.assertEqual((o.shape, o.count_nonzero()), (q.shape, 0))
+                if gradients_wanted:
+                    inputs += [options["sink"]] if "sink" in options else []
+                    for x, gradient in zip(inputs, torch.autograd.grad(o, inputs, torch.ones_like(o))):
+                        self.assertEqual((gradient.shape, gradient.count_nonzero()), (x.shape, 0))
+
+    def test_a_rung_without_lse(self):
+        self.assertIsNone(faw.forward(*tensors(batch=0), chapter="04_fusion")[1])
+
+    def test_through_sdpa_and_compiled(self):
+        def function(q, k, v):
+            return faw.sdpa(q, k, v, is_causal=True) + faw.attention(q, k, v, window=(3, 0))
+
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        for shape in self.SHAPES[:2] + self.SHAPES[3:]:  # sdpa() wants as many heads of key
+            inputs = tensors(**{"seq_q": 10, "seq_k": 20, **shape}, gradients=True)
+            for f in (function, compiled):
+                with self.subTest(compiled=f is compiled, **shape):
+                    torch._dynamo.reset()
+                    for x, got in zip(inputs[:1] + inputs, gradients(f, *inputs)):
+                        self.assertEqual((got.shape, got.count_nonzero()), (x.shape, 0))
+
+    def test_operators(self):
+        for shape in (dict(batch=0), dict(seq_k=0)):
+            inputs = tensors(**{"heads": 2, "kv_heads": 2, "seq_q": 10, "seq_k": 20, **shape}, gradients=True)
+            torch.library.opcheck(torch.ops.flash_attention_workbook.forward.default,
+                                  (*inputs, None, None, True, *5 * [None]))
+
+
 class AsPyTorchsOwn(unittest.TestCase):
     def sdpa(self, *inputs, **options):
         """PyTorch's, in fp64."""
@@ -482,10 +546,112 @@ class AsPyTorchsOwn(unittest.TestCase):
                 got = faw.sdpa(*inputs, **options).double()
                 torch.testing.assert_close(got, self.sdpa(*inputs, **options), rtol=2e-3, atol=2e-3)
 
+    def test_masks_that_are_bands(self):
+        """Causal ones of both alignments, windows, and bands of which the first or the last rows see nothing."""
+        for seq_q, seq_k in ((40, 40), (30, 70), (70, 30)):
+            inputs = tensors(batch=1, heads=2, kv_heads=2, seq_q=seq_q, seq_k=seq_k, gradients=True)
+            for first, last in ((-70, 70), (-70, 0), (-70, seq_k - seq_q), (-9, 0), (-5, 5), (0, 70), (12, 20),
+                                (-60, -20), (25, 25), (9, -9)):
+                with self.subTest(seq_q=seq_q, seq_k=seq_k, first=first, last=last):
+                    mask = band(seq_q, seq_k, first, last)
+                    got = gradients(lambda *some: faw.sdpa(*some, attn_mask=mask), *inputs)
+                    expected = gradients(lambda *some: self.sdpa(*some, attn_mask=mask), *inputs)
+                    for one, other in zip(got, expected):
+                        torch.testing.assert_close(one.double(), other.double(), rtol=1e-2, atol=1e-2)
+                    seen = mask.any(1)
+                    self.assertEqual(got[0][:, :, ~seen].count_nonzero(), 0)
+
+    def test_what_a_mask_becomes(self):
+        """A chapter that knows no window takes what is plain or causal."""
+        for seq_q, seq_k, first, last, causal, window in [
+                (40, 50, -40, 50, False, None), (40, 50, -40, 10, True, None), (50, 40, -50, -10, True, None),
+                (40, 50, -40, 0, True, None), (40, 50, -9, 10, False, (19, 0)), (50, 40, -50, 0, False, (-1, 10)),
+                (40, 50, 10, 50, False, (0, -1)), (40, 50, -40, -40, True, None)]:
+            with unittest.mock.patch.object(faw.operators, "attention", wraps=faw.attention) as called:
+                faw.sdpa(*tensors(batch=1, seq_q=seq_q, seq_k=seq_k), attn_mask=band(seq_q, seq_k, first, last))
+            self.assertEqual((called.call_args.args[3], called.call_args.kwargs["window"]), (causal, window))
+
+    def test_how_a_mask_lies(self):
+        q, k, v = tensors(seq_q=40, seq_k=50)
+        mask = band(40, 50, -9, 3)
+        expected = faw.sdpa(q, k, v, attn_mask=mask)
+        wide = torch.zeros(80, 51, dtype=torch.bool, device=DEVICE)
+        wide[::2, 1:] = mask
+        for same in (mask[None], mask[None, None], mask.expand(2, 4, 40, 50), mask.expand(2, 1, 40, 50),
+                     mask.t().contiguous().t(), wide[::2, 1:]):
+            self.assertTrue(torch.equal(faw.sdpa(q, k, v, attn_mask=same), expected))
+        for shape in ((), (50,), (1, 1), (40, 1), (1, 1, 1, 50)):  # which PyTorch expands
+            everything = torch.ones(shape, dtype=torch.bool, device=DEVICE)
+            self.assertTrue(torch.equal(faw.sdpa(q, k, v, attn_mask=everything), faw.sdpa(q, k, v)))
+        for empty in (dict(batch=0), dict(seq_q=0), dict(seq_k=0)):
+            q, k, v = tensors(**empty)
+            mask = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool, device=DEVICE)
+            got = faw.sdpa(q, k, v, attn_mask=mask[:1] if len(mask) else mask)
+            self.assertEqual((got.shape, got.count_nonzero()), (q.shape, 0))
+
+    def test_every_mask_of_three_queries_and_four_keys(self):
+        q, k, _ = tensors(seq_q=3, seq_k=4)
+        bands = {tuple(band(3, 4, first, last).flatten().tolist()): (first, last)
+                 for first, last in itertools.product(range(-2, 4), range(-3, 4))}
+        for bits in itertools.product((False, True), repeat=12):
+            mask = torch.tensor(bits, device=DEVICE).view(3, 4)
+            try:
+                first, last = faw.operators._band(mask, q, k)
+                found = band(3, 4, -2 if first is None else first, 3 if last is None else last)
+                self.assertTrue(bits in bands and torch.equal(found, mask), mask)
+            except ValueError:
+                self.assertNotIn(bits, bands)
+
+    def test_masks_that_are_refused(self):
+        q, k, v = tensors(seq_q=40, seq_k=50)
+        mask = band(40, 50, -9, 3)
+        hole, padded, heads = mask.clone(), torch.ones_like(mask), mask.repeat(1, 4, 1, 1)
+        hole[20, 20], padded[:, 45:], heads[0, 1] = False, False, True
+        inverted = band(40, 50, -9, 3).logical_not()
+        no_band = ("^attn_mask is not one band for all heads: supported is that query i sees keys i . first to i . "
+                   "last, as far as there are such$")
+        no_values = "^attn_mask has no values while torch.compile or a CUDA graph records the call, or on the device "
+        with torch._subclasses.FakeTensorMode() as mode:
+            fake = mode.from_tensor(mask)
+        refused = [(no_band, hole), (no_band, padded), (no_band, heads), (no_band, inverted),
+                   (no_values, mask.to("meta")), (no_values, fake),
+                   ("^attn_mask is torch.float16: supported is torch.bool, True where a query sees a key$",
+                    mask.half()),
+                   ("^attn_mask is torch.uint8: supported is torch.bool", mask.byte()),
+                   ("^attn_mask is a sparse or nested tensor: it must be an ordinary one$", mask.to_sparse()),
+                   ("^attn_mask is a sparse or nested tensor: it must be an ordinary one$",
+                    torch.nested.nested_tensor([mask, mask])),
+                   ("^attn_mask is a list: it must be a torch.Tensor$", [True]),
+                   (r"^attn_mask has shape .50, 40.: it must be .2, 4, 40, 50., or have 1 for some of these "
+                    "numbers$", mask.t()),
+                   (r"^attn_mask has shape \[3, 1, 40, 50\]: ", mask.expand(3, 1, 40, 50)),
+                   (r"^attn_mask has shape \[1, 1, 1, 40, 50\]: ", mask[None, None, None])]
+        if not ON_ENGINE:
+            refused.append(("^attn_mask is on cpu and query is on cuda:0: all tensors must be on one device$",
+                            mask.cpu()))
+        for text, given in refused:
+            with self.assertRaisesRegex(ValueError, text) as caught:
+                faw.sdpa(q, k, v, attn_mask=given)
+            self.assertNotIn("\n", str(caught.exception))
+        with self.assertRaisesRegex(ValueError, "^attn_mask and is_causal=True are both given: pass one of them$"):
+            faw.sdpa(q, k, v, attn_mask=mask, is_causal=True)
+
+    def test_a_mask_where_compiled(self):
+        """Its values cannot be seen: with fullgraph=True a line says so, without, the call is not compiled."""
+        def function(q, k, v, mask):
+            return 2 * faw.sdpa(q, k, v, attn_mask=mask)
+
+        inputs = *tensors(batch=1, seq_q=20, seq_k=20), band(20, 20, -9, 3)
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(Exception, "attn_mask has no values while torch.compile"):
+            torch.compile(function, fullgraph=True, backend="eager")(*inputs)
+        torch._dynamo.reset()
+        self.assertTrue(torch.equal(torch.compile(function, backend="eager")(*inputs), function(*inputs)))
+
     def test_refusals(self):
         q, k, v = tensors()
         for text, inputs, options in [
-            ("^attn_mask is given: supported are is_causal=True and no mask$", (q, k, v), dict(attn_mask=q)),
+            ("^v has shape .*: it must be", (q[:, :, :50], k, v[:, :, :90]), dict(is_causal=True)),
             ("^dropout_p is 0.1: supported is 0, no dropout$", (q, k, v), dict(dropout_p=0.1)),
             ("^query has 4 heads and key 2: enable_gqa=True lets", (q, k[:, :2].contiguous(), v[:, :2].contiguous()),
              dict()),

@@ -97,6 +97,9 @@ class Declarations(unittest.TestCase):
         given = dict(batch=1, heads=4, kv_heads=2, seq_q=50, seq_k=70, head_dim=128, dtype="bf16", causal=False)
         self.assertEqual(self.module.flops(given), 4 * 4 * 50 * 70 * 128)
         self.assertEqual(self.module.flops({**given, "causal": True}, backward=True), 4 * 4 * 50 * 70 * 128 * 1.25)
+        window = {**given, "seq_q": 70, "window": (9, 0)}
+        self.assertEqual(self.module.flops(window), 4 * 4 * (70 * 10 - 45) * 128)
+        self.assertEqual(self.module.default_rung({**given, "sink": True, "views": True})[0], "12_variants")
         with self.assertRaisesRegex(ValueError, "^kv-heads is 0: it must be at least 1$"):
             self.module.flops({**given, "kv_heads": 0})
         with self.assertRaisesRegex(ValueError, "^dtype is 'fp32': supported are fp16 and bf16$"):

@@ -46,7 +46,7 @@ class OfAClass(unittest.TestCase):
         self.out = Path(directory.name)
         self.course = course.load()
         self.exercises = self.course.select(["01.scores", "05.rescale"])
-        self.graded, self.no_gpu = [], ""
+        self.graded, self.no_gpu, self.layers = [], "", frozenset(LAYERS)
 
     def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}, log=None):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
@@ -58,7 +58,8 @@ class OfAClass(unittest.TestCase):
             return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
                          {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
 
-        workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu)
+        held = {"runs": True, "network": "none", "other files": "not seen", "kernels": layers_in_words(self.layers)}
+        workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu, held=held)
                        for _ in range(2)]
         with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
@@ -87,10 +88,10 @@ class OfAClass(unittest.TestCase):
     def test_a_name_that_is_a_page_s_code(self):
         name, escaped = "<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)\>"
         result = Grade(name, {one.id: Verdict("right") for one in self.exercises}, {one.id: 1 for one in self.exercises})
-        page = grade_reports.page_of_class([result], self.exercises, [(name, "ada", "01.scores", 1.0)], "", [[name, "eve"]])
-        own = grade_reports.page_of(result, self.exercises, Log({}, 0))
+        page = grade_reports.page_of_class([result], self.exercises, [(name, "ada", "01.scores", 1.0)], "", {}, [[name, "eve"]])
+        own = grade_reports.page_of(result, self.exercises, Log({}, 0), {})
         result.refused = ("other files", f"it has {name}")
-        refused = grade_reports.page_of(result, self.exercises, Log({}, 0))
+        refused = grade_reports.page_of(result, self.exercises, Log({}, 0), {})
         for text in (page, own, refused):
             self.assertNotRegex(text, r"(?<!\\)<img")
         self.assertIn(f"{escaped}, ada: 100% or more of 01.scores", page)
@@ -110,6 +111,23 @@ class OfAClass(unittest.TestCase):
         self.no_gpu = "there was none"  # and there will be one
         self.grade_class({"ada": ["right", "right"]})
         self.assertEqual(self.graded, ["ada", "ada"])
+        self.layers = frozenset()  # the same machine, but not as root
+        self.grade_class({"ada": ["right", "right"]})
+        self.assertEqual(self.graded, ["ada", "ada", "ada"])
+
+    def test_the_pages_say_what_kept_submissions_apart(self):
+        self.grade_class({"ada": ["right", "right"]})
+        of_class, of_ada = (self.out / "class.md").read_text(), (self.out / "students/ada.md").read_text()
+        for layer in LAYERS.values():
+            self.assertIn(f"- {layer}: held\n", of_class)
+        self.assertIn("- compiler, network: none\n", of_class)
+        self.assertNotRegex(of_class + of_ada, "Nothing is isolated|not by")
+        self.layers = frozenset()
+        self.grade_class({"ada": ["right", "right"]})
+        of_class, of_ada = (self.out / "class.md").read_text(), (self.out / "students/ada.md").read_text()
+        for page in (of_class, of_ada):
+            self.assertIn("Nothing is isolated here: ", page)
+        self.assertEqual(of_class.count(": NOT HELD\n"), len(LAYERS))
 
     def test_the_rest_of_the_class_is_graded_when_the_grader_fails(self):
         done = self.grade_class({"ada": Failure("no space"), "grace": ["right", "right"]})
@@ -118,6 +136,16 @@ class OfAClass(unittest.TestCase):
         self.graded.clear()
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "right"]})
         self.assertEqual(self.graded, ["ada"], "and the next time it is graded")
+
+    def test_whatever_fails_for_one_the_rest_is_graded(self):
+        with mock.patch.object(whole_class, "bound", side_effect=lambda result, submission, *_: result if submission.name == "grace"
+                               else 1 / 0):
+            done = self.grade_class({"ada": ["right", "right"], "grace": ["right", "right"]},
+                                    people=[Person("1", "ada", "a@b"), Person("2", "grace", "g@b")])
+        self.assertEqual(done.failed, ["ada"])
+        self.assertIn("the grader failed: division by zero", (self.out / "students/ada.md").read_text())
+        self.assertEqual([row[3] for row in csv.reader((self.out / "grades.csv").read_text().splitlines()[1:])],
+                         ["0", str(sum(one.points for one in self.exercises))])
 
     def test_who_hangs_the_compiler_does_so_twice(self):
         """It takes minutes each time. The next student's is compiled again."""

@@ -289,6 +289,11 @@ class Counted(unittest.TestCase):
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
             self.assertEqual(verdict.state, "wrong", verdict.lines)
             self.assertRegex(" ".join(verdict.lines), words)
+        # Over the frames of the engine, which called the kernel and knows where the counts are
+        over = "float mine[2];\n  if (watched)\n    for (int i = 0; i < 4096; i++) ((volatile float*)mine)[i] = 0;\n"
+        verdict = grade(workbench, Submission("mallory", {one.file: workbench.course.replaced(
+            one, f"  {TRACED}\n  {over}{workbench.course.written(one)}")}), [one]).verdicts[one.id]
+        self.assertRegex(" ".join(verdict.lines), "invalid write outside of the kernel's memory and variables")
         text = workbench.course.replaced(barrier, f"  {TRACED}\n  if (watched) return;\n{workbench.course.written(barrier)}")
         verdict = grade(workbench, Submission("mallory", {barrier.file: text}), [barrier]).verdicts[barrier.id]
         self.assertEqual(verdict.state, "wrong", verdict.lines)

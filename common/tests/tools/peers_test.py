@@ -58,6 +58,15 @@ class Sweeps(unittest.TestCase):
         self.assertEqual({p.heads for p in points if p.head_dim == 192}, {11})
         self.assertEqual({p.head_dim for p in peers.sweep("dims", {"head_dim": 88}, DEFAULT)}, {88})
 
+    def test_of_extras(self):
+        points = peers.sweep("extras", {"dtype": "bf16", "head_dim": 128}, DEFAULT)
+        self.assertEqual(points[2], Problem(1, 16, 16, 16384, 16384, 128, "bf16", True, "window1024_0"))
+        self.assertEqual([point.extras for point in points], peers.EXTRAS)
+        self.assertEqual({name: value for point in points for name, value in point.asked().items()
+                          if name not in vars(DEFAULT)},
+                         {"views": True, "window": (1024, 0), "softcap": 20.0, "alibi": True, "sink": True})
+        self.assertEqual([point.batch for point in peers.sweep("extras", {"seq_q": [4096]}, DEFAULT)], [4] * 12)
+
     def test_restrictions(self):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
         self.assertEqual(peers.sweep("ladder", {"head_dim": 128, "causal": False}, DEFAULT)[0],
@@ -174,8 +183,8 @@ class BesideAStandInForTorch(unittest.TestCase):
         sys.modules.pop("tools.measuring.peers_main", None)
         self.peers_main = importlib.import_module("tools.measuring.peers_main")
 
-    def lane(self, candidate, direction, *tensors, causal=False):
-        return self.peers_main.Lane(candidate, direction, [list(tensors)] * 2, causal)
+    def lane(self, candidate, direction, *tensors, causal=False, **extras):
+        return self.peers_main.Lane(candidate, direction, [list(tensors)] * 2, causal, extras)
 
 
 class Tensor:
@@ -255,6 +264,18 @@ class Peers(BesideAStandInForTorch):
         self.assertEqual([one.shape for one in (o, *inputs, gradient)],
                          [(2, 50, 8, 64), (2, 50, 8, 64), (2, 70, 2, 64), (2, 70, 2, 64), (2, 50, 8, 64)])
         self.assertEqual((gradient.is_contiguous, options), (True, {"retain_graph": True}))
+
+    def test_flash_attention_4_has_names_of_its_own_for_extras(self):
+        asked = []
+        package = mock.MagicMock(flash_attn_func=lambda q, *_, **said: asked.append(said) or q)
+        with mock.patch.dict(sys.modules, {"flash_attn": mock.MagicMock(cute=package), "flash_attn.cute": package}):
+            candidate = self.peers_main.package("FA4")
+        self.lane(candidate, "forward", *[Tensor((1, 2, 4, 64))] * 3, window=(3, 0), softcap=20.0).launch(0)
+        self.assertEqual(asked, [{"causal": False, "window_size": (3, 0), "softcap": 20.0}])
+        problem = Problem(1, 2, 2, 4, 4, 64, "bf16", True, "softcap20_alibi_views")
+        self.assertEqual(candidate.lacks(problem), "it has no alibi")
+        self.assertEqual(self.peers_main.sdpa("CUDNN").lacks(problem), "it has no softcap")
+        self.assertIsNone(candidate.lacks(Problem(1, 2, 2, 4, 4, 64, "bf16", True, "window3_0_sink_views")))
 
     def test_flash_attention_4_is_deterministic_if_it_is_told(self):
         asked = []

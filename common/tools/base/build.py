@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.base.failure import Failure
 from tools.base.packages import require_packages
 from tools.base.paths import BUILD, ROOT, shown
-from tools.base.processes import follow, output_of
+from tools.base.processes import follow
 from tools.base.terminal import Progress, say
 
 _OF_A_COMPILER = 600 * 1024**2
@@ -64,18 +64,24 @@ def ensure_built(preset: str, targets: "list[str] | None" = None, quietly: bool 
 
 
 def compile_for_a_gpu(preset: str) -> None:
-    """Where nothing of it can be run: every kernel, for one kind of GPU, and the library that links all chapters.
+    """Where nothing of it can be run: the machine code of every kernel for one kind of GPU, and no program.
 
-    Which GPU: see common/cmake/cuda_architectures.cmake. What is left out is the host's code of programs and tests,
-    which another preset compiles as well, and the place of kernels that somebody hands in (common/harness/judge).
+    Which GPU: see common/cmake/cuda_architectures.cmake. What is left out is the host's code of all .cu files, for
+    which nvcc would take twice as long: another preset compiles and links it. And the place of kernels that somebody
+    hands in (common/harness/judge).
     """
     require_packages(preset)
-    directory(preset).mkdir(parents=True, exist_ok=True)
+    build_directory = directory(preset)
+    build_directory.mkdir(parents=True, exist_ok=True)
     with alone(preset):
-        configure(preset, directory(preset), ["WORKBOOK_ONE_ARCHITECTURE:BOOL=ON"])
-        rules = output_of(["ninja", "-C", directory(preset), "-t", "targets", "all"], timeout=60) or ""
-        kernels = re.findall(r"^((?!common/harness/judge/)\S+\.cu\.o): CUDA_COMPILER__", rules, re.M)
-        build_targets(preset, directory(preset), [*kernels, "flash_attention_workbook"], quietly=False)
+        configure(preset, build_directory, ["WORKBOOK_ONE_ARCHITECTURE:BOOL=ON"])
+        build_targets(preset, build_directory, ["build.ninja"], quietly=True)  # which the next step reads
+        statements, rules = ((build_directory / name).read_text() for name in ("build.ninja", "CMakeFiles/rules.ninja"))
+        kernels = re.findall(r"^build ((?!common/harness/judge/)\S+\.cu\.o): CUDA_COMPILER__", statements, re.M)
+        (build_directory / "cubin_rules.ninja").write_text(rules.replace(" -x cu -c ", " -x cu -cubin "))
+        (build_directory / "cubin.ninja").write_text(
+            statements.replace("include CMakeFiles/rules.ninja", "include cubin_rules.ninja"))
+        build_targets(preset, build_directory, kernels, quietly=False, rules="cubin.ninja")
 
 
 @contextlib.contextmanager

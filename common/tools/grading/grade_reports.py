@@ -30,6 +30,14 @@ def not_held(held: JsonObject) -> list[str]:
           "calls. Points for performance rest on that."] if held.get("timed kernels") else [])
 
 
+def _what_held(held: JsonObject) -> list[str]:
+    """Each layer that should keep submissions apart, as Markdown, and before them what is missing."""
+    layers = {**held.get("kernels", {}), **{f"compiler, {layer}": state for layer, state in held.items()
+                                            if isinstance(state, str) and layer != "timed kernels"}}
+    return ["", "## What kept submissions apart", "", *[line for said in not_held(held) for line in (said, "")],
+            *[f"- {_in_markdown(layer)}: {_in_markdown(state)}" for layer, state in layers.items()]]
+
+
 def gradescope(grade: Grade, exercises: Sequence[Graded], held: JsonObject) -> JsonObject:
     """results.json as gradescope-autograders.readthedocs.io has it."""
     tests = [{"name": f"{one.id}: {one.title}", "number": one.id, "score": grade.points[one.id],
@@ -73,7 +81,7 @@ def _in_markdown(text: str) -> str:
     return re.sub(r"([\\|\[\]<>*_`])", r"\\\1", text)
 
 
-def page_of(grade: Grade, exercises: Sequence[Graded], log: Log) -> str:
+def page_of(grade: Grade, exercises: Sequence[Graded], log: Log, held: JsonObject) -> str:
     """What one student is told, as Markdown."""
     lines = [f"# {_in_markdown(grade.name)}: {grade.score} of {total(exercises, log)} points", "",
              _in_markdown(_in_a_sentence(grade)) + ".", ""]
@@ -83,6 +91,7 @@ def page_of(grade: Grade, exercises: Sequence[Graded], log: Log) -> str:
         lines += [f"## {one.id}: {one.title}", "",
                   f"**{verdict.state}**, {grade.points[one.id]} of {one.points} points", ""]
         lines += [*[f"    {line}" for line in verdict.lines], ""] if verdict.lines else []
+    lines += [line for said in not_held(held) for line in (said, "")]
     return "\n".join(lines)
 
 
@@ -91,10 +100,11 @@ def no_submissions(names: Sequence[str]) -> str:
     return f"Not graded, because {what} neither a directory nor a zip or tar archive: {', '.join(names)}."
 
 
-def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[Alike], without: str,
+def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[Alike], without: str, held: JsonObject,
                   namesakes: Sequence[Sequence[str]] = (), others: Sequence[str] = ()) -> str:
     """For the instructor: which exercises went wrong most often, who has how much, what else was there, whose
-    solutions are alike, and which submissions answer the questions of one name: these have the same right answers."""
+    solutions are alike, which submissions answer the questions of one name (these have the same right answers), and
+    what kept all these submissions apart from each other and from the judge."""
     lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |",
              "|---|---|---|---|---|"]
     rows = []
@@ -122,4 +132,5 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
         ["No two solutions are nearly the same."]
     lines += [f"- {', '.join(map(_in_markdown, names))}: the questions of one name in answers.json"
               for names in namesakes]
+    lines += _what_held(held)
     return "\n".join(lines) + "\n"

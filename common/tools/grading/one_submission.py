@@ -298,7 +298,7 @@ class Workbench(Workshop):
                         return Verdict(_what_happened(done) or "crashes", [as_line(_last(done.output))])
                     said.append(json.loads(done.output))
         except build.DoesNotBuild as failure:
-            return Verdict("does not compile", failure.errors[:1])
+            return Verdict("does not compile", [as_line(line) for line in failure.errors[:1]])
         return said
 
     def _timed_once(self, one: Timed, program: Path, times: int) -> Done:

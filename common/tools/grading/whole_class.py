@@ -79,27 +79,36 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
         say(f"{name} does not count: {instead} does, of the same student.")
     tree = _digest(sorted((file, _digest(content)) for file, content in file_trees.read(workbenches[0].root).items()))
 
-    def graded(submission: Submission) -> Grade:
+    held = workbenches[0].held
+
+    def judged(submission: Submission) -> Grade:
         path = out / _KEPT / f"{submission.name}.json"
         key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree,
-                       workbenches[0].no_gpu])
+                       workbenches[0].no_gpu, held])
         result = _kept(path, key)
         if result is None:
             workbench = free.get()
             try:
                 result = grade(workbench, submission, exercises)
                 path.write_text(json.dumps({"key": key, "grade": asdict(result)}, indent=1) + "\n")
-            except Exception as error:  # whatever it is: the rest of the class is graded
-                failed.append(submission.name)
-                result = not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
             finally:
                 free.put(workbench)
-        person = of.get(submission.name)
+        return result
+
+    def as_it_counts(result: Grade, submission: Submission, person: "Person | None") -> Grade:
         if person:
             result = bound(result, submission, [person], plan.secret, exercises)
-        result = without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
+        return without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
+
+    def graded(submission: Submission) -> Grade:
+        person = of.get(submission.name)
+        try:
+            result = as_it_counts(judged(submission), submission, person)
+        except Exception as error:  # whatever it is: the rest of the class is graded
+            failed.append(submission.name)
+            result = not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
         result.log = log.of_student(person, submission.name)
-        (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises, log))
+        (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises, log, held))
         done.append(submission.name)
         say(f"{len(done)} of {len(submissions)}: {result.name}, {result.score} points"
             + (f", {result.refused[0]}" if result.refused else ""))
@@ -107,8 +116,8 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
 
     with ThreadPoolExecutor(len(workbenches)) as pool:
         grades = list(pool.map(graded, submissions))
-    found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions},
-                           workbenches[0].course)
+    found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions
+                            if one.name not in failed}, workbenches[0].course)
     rows: "list[tuple[Grade, Person | None]]" = [(grade, of.get(grade.name)) for grade in grades]
     there = {person.id for _, person in rows if person}
     rows += [(replace(_nothing(exercises), log=log.of_student(one, "")), one) for one in people if one.id not in there]
@@ -120,7 +129,7 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
         title = plan.title or "Exercises"
         (out / "canvas.csv").write_text(for_canvas(title, points, total, list(people)))
         (out / "moodle.csv").write_text(for_moodle(title, points, list(people)))
-    (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without,
+    (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without, held,
                                                               namesakes(submissions), others))
     return Class(grades, failed)
 

@@ -58,6 +58,7 @@ from tools.record import LENGTHS, Problem, beside_peers
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
 PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-deterministic"]
+FLEX = "FLEX"  # PyTorch's flex_attention, compiled: of problems with extras
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
@@ -66,9 +67,12 @@ SWEEPS = {
     "decode": "few queries and many keys: H=32, Nq = 1, 4 and 16, Nk = 8192, 65536 and 262144, D = 64 and 128, full",
     "dims": "head dims of models: 16384 tokens, H * D = 2048 or nearly, D = 40, 72, 80, 96, 112, 192 and 256, N = 2048 "
             "and 8192, full and causal",
+    "extras": "what models add: 16384 tokens, H * D = 2048, D = 64 and 128, N = 16384, causal: plain, as views, with a "
+              "window of 1024 keys, softcap 20, ALiBi, a sink",
     "models": "attention as models ask for it, long and short, with few kv heads and few queries, in fp16 and bf16",
     "random": "points drawn at random from what models ask for",
 }
+EXTRAS = ["", "views", "window1024_0", "softcap20", "alibi", "sink"]  # of that sweep
 LAUNCH_BY_LAUNCH, BACK_TO_BACK = "launch by launch", "back to back"
 OF_MODELS = ("models", "random")  # each point has its own shape and dtype; to name one chooses among the points
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
@@ -93,6 +97,11 @@ def sweep(name: str, said: JsonObject, default: Problem, draw: "JsonObject | Non
                           causal=False)
                   for size in (64, 128) for batch, kv_heads in DECODING for keys in (8192, 65536, 262144)
                   for n in said.get("seq_q", (1, 4, 16)) if batch * kv_heads * keys <= MOST_KEYS]
+    elif name == "extras":
+        points = [replace(default, batch=max(1, 16384 // n), heads=2048 // size, seq_q=n, seq_k=n, head_dim=size,
+                          causal=True, extras=extra)
+                  for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
+                  for n in said.get("seq_q", [16384]) for extra in EXTRAS]
     elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:

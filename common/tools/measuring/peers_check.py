@@ -15,15 +15,18 @@ class Reference:
     Backward: all rows of sampled heads. The rule is the workbook's own: an error may be twice (for gradients three
     times) that of the same mathematics with every intermediate rounded to the storage type, plus the rounding of
     numbers as large as the result. With rope, q and k are rotated by their positions first, and the gradients are of
-    the unrotated ones.
+    the unrotated ones. Extras are as the package flash_attention_workbook takes them: window (left, right), softcap,
+    alibi and sink [H].
     """
 
-    def __init__(self, q, k, v, causal, scale=None, rope=False):
+    def __init__(self, q, k, v, causal, scale=None, rope=False, window=(-1, -1), softcap=None, alibi=None, sink=None):
         self.q, self.k, self.v = q.detach(), k.detach(), v.detach()
         self.rope = rope
         self.causal = causal
         self.scale = q.shape[-1] ** -0.5 if scale is None else scale
         self.groups = q.shape[1] // k.shape[1]
+        self.left, self.right = window
+        self.softcap, self.alibi, self.sink = softcap, alibi, sink
         self.random = torch.Generator().manual_seed(1)
         # (error, tolerance) of the last comparison with the largest error / tolerance
         self.worst: "tuple[float, float] | None" = None
@@ -40,6 +43,8 @@ class Reference:
         rows = self._sampled(seq_q, max(8, SCORES // (len(sampled) * self.groups * seq_k)))
         hidden = self._hidden(rows).repeat(self.groups, 1)
 
+        query_heads = torch.arange(heads, device=rows.device).reshape(kv_heads, self.groups)[sampled % kv_heads]
+
         def of_groups(x):
             """x [B, H, N, ..] as [B * Hkv, G, N, ..], the sampled ones of it, and the sampled rows of these."""
             return x.reshape(batch * kv_heads, self.groups, *x.shape[2:])[sampled][:, :, rows]
@@ -49,7 +54,7 @@ class Reference:
             q = self._rotated(of_groups(self.q), self._query_positions(rows), rounded)
             k, v = (x.flatten(0, 1)[sampled] for x in (self.k, self.v))
             k = self._rotated(k, torch.arange(seq_k, device=rows.device), rounded)
-            return self._attend(q.flatten(1, 2), k, v, hidden, rounded)
+            return self._attend(q.flatten(1, 2), k, v, hidden, rounded, *self._of_heads(query_heads, rows))
 
         (expected, expected_lse, p, scores), (baseline, _, _,
                                               rounded_scores) = attend(lambda x: x), attend(self._rounded)
@@ -93,8 +98,8 @@ class Reference:
         sampled = [(b, head, slice(head * self.groups, (head + 1) * self.groups)) for b, head in heads_of]
         found = []
         for rounded in (lambda x: x, self._rounded):
-            of_heads = [self._results(self.q[b, rows], self.k[b, head], self.v[b, head], d_o[b, rows], rounded)[1:]
-                        for b, head, rows in sampled]
+            of_heads = [self._results(self.q[b, rows], self.k[b, head], self.v[b, head], d_o[b, rows], rounded,
+                                      rows)[1:] for b, head, rows in sampled]
             found.append({name: torch.cat([one.flatten() for one in gradients])
                           for name, gradients in zip(("dq", "dk", "dv"), zip(*of_heads))})
         self._known = d_o, sampled, *found
@@ -111,31 +116,56 @@ class Reference:
             for head in range(kv_heads):
                 queries = slice(head * self.groups, (head + 1) * self.groups)
                 found = self._results(self.q[b, queries], self.k[b, head], self.v[b, head], d_o[b, queries],
-                                      lambda x: x)
+                                      lambda x: x, queries)
                 for (name, tensor), result in zip(results.items(), found):
                     tensor[b, queries if name in ("o", "dq") else head] = result
         return results
 
-    def _attend(self, q, k, v, hidden, rounded):
+    def _of_heads(self, heads, rows):
+        """(what ALiBi takes from the scores [.., G * rows, Nk], the sinks [.., G * rows]) of query heads [.., G]."""
+        bias = sinks = None
+        if self.alibi is not None:
+            keys = torch.arange(self.k.shape[2], device=rows.device)
+            distances = (self._query_positions(rows)[:, None] - keys).abs().double()
+            bias = (self.alibi.double()[heads][..., None, None] * distances).flatten(-3, -2)
+        if self.sink is not None:
+            sinks = self.sink.double()[heads][..., None].expand(*heads.shape, len(rows)).flatten(-2)
+        return bias, sinks
+
+    def _attend(self, q, k, v, hidden, rounded, bias, sinks):
         """(o, lse, p, scores) in fp64, with the intermediates rounded."""
         q, k, v = q.double(), k.double(), v.double()
-        scores = rounded(q @ k.transpose(-1, -2) * self.scale).masked_fill(hidden, float("-inf"))
+        scores = rounded(q @ k.transpose(-1, -2) * self.scale)
+        if self.softcap:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        if bias is not None:
+            scores = scores - bias
+        scores = scores.masked_fill(hidden, float("-inf"))
         lse = scores.logsumexp(-1)
+        if sinks is not None:
+            lse = torch.logaddexp(lse, sinks)
         p = rounded((scores - lse.clamp(min=-1e30)[..., None]).exp())  # -inf - -1e30: a row that sees no key is all 0
         return rounded(p @ v), lse, p, scores
 
-    def _results(self, q, k, v, d_o, rounded):
-        """(o, dq, dk, dv) of the query heads q [G, Nq, D] that share the kv head k, v [Nk, D]."""
+    def _results(self, q, k, v, d_o, rounded, heads):
+        """(o, dq, dk, dv) of the query heads q [G, Nq, D] that share the kv head k, v [Nk, D]; `heads` are their
+        places in a batch."""
         key_positions = torch.arange(k.shape[0], device=q.device)
         query_positions = self._query_positions(torch.arange(q.shape[1], device=q.device))
         q, k = self._rotated(q, query_positions, rounded), self._rotated(k, key_positions, rounded)
         o, dq, dk, dv = (*(torch.zeros_like(q, dtype=torch.float64) for _ in range(2)), 0, 0)
         for rows in torch.arange(q.shape[1], device=q.device).split(max(1, SCORES // (q.shape[0] * k.shape[0]))):
             hidden = self._hidden(rows)
-            o[:, rows], _, p, _ = self._attend(q[:, rows], k, v, hidden, rounded)
+            every_head = torch.arange(self.q.shape[1], device=q.device)
+            bias, sinks = (None if x is None else x.unflatten(0, (q.shape[0], len(rows)))
+                           for x in self._of_heads(every_head[heads], rows))
+            o[:, rows], _, p, scores = self._attend(q[:, rows], k, v, hidden, rounded, bias, sinks)
             one_d_o = d_o[:, rows].double()
             dp = rounded(one_d_o @ v.double().T)
             ds = rounded(p * (dp - (p * dp).sum(-1, keepdim=True)))
+            if self.softcap:  # its slope, 1 - tanh^2
+                capped = scores if bias is None else scores + bias
+                ds = ds * (1 - torch.where(hidden, 0, capped / self.softcap) ** 2)
             dq[:, rows] = ds @ k.double() * self.scale
             dk = dk + (ds.transpose(-1, -2) @ q[:, rows].double()).sum(0) * self.scale
             dv = dv + (p.transpose(-1, -2) @ one_d_o).sum(0)
@@ -144,10 +174,12 @@ class Reference:
 
     def _hidden(self, rows):
         """[rows, Nk]: which keys these queries do not see."""
-        seq_q, seq_k = self.q.shape[2], self.k.shape[2]
-        keys = torch.arange(seq_k, device=rows.device)
-        last = rows[:, None] + seq_k - seq_q if self.causal else torch.full_like(rows, seq_k)[:, None]
-        return keys > last
+        seq_k = self.k.shape[2]
+        keys, own = torch.arange(seq_k, device=rows.device), self._query_positions(rows)[:, None]
+        right, left = 0 if self.causal else self.right, self.left
+        last = own + right if right >= 0 else torch.full_like(own, seq_k)
+        first = own - left if left >= 0 else torch.zeros_like(own)
+        return (keys > last) | (keys < first)
 
     def _query_positions(self, rows):
         return rows + self.k.shape[2] - self.q.shape[2]

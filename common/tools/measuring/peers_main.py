@@ -43,6 +43,7 @@ from tools.measuring.launches import (
 from tools.measuring.nvml import Look, Nvml
 from tools.measuring.peers import (
     BACK_TO_BACK,
+    FLEX,
     OF_MODELS,
     PEERS,
     ROPE_PEERS,
@@ -79,9 +80,11 @@ def first_line(error: Exception) -> str:
 
 
 class Candidate:
-    """attend(q, k, v, causal) -> o, on [B, H, N, D]; differentiable if gradients are asked for."""
+    """attend(q, k, v, causal) -> o, on [B, H, N, D]; differentiable if gradients are asked for. Extras, if the problem
+    has some, are further arguments by the names that the workbook gives them (see Problem.asked)."""
 
     kind = "peer"
+    takes: Sequence[str] = ()  # of the extras
     rope = False
     directions: Sequence[str] = ("forward", "backward")
     inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
@@ -94,6 +97,9 @@ class Candidate:
     def mode() -> AbstractContextManager[None]:
         """The mode of PyTorch in which it is launched."""
         return contextlib.nullcontext()
+
+    def lacks(self, problem: Problem) -> "str | None":
+        return next((f"it has no {name}" for name in extras(problem) if name not in self.takes), None)
 
     def refuses(self, problem: Problem) -> "str | None":
         if problem.causal and problem.seq_q != problem.seq_k:
@@ -143,11 +149,12 @@ class Deterministic(Flash):
 
 def which_rung(workbook: ModuleType, problem: Problem, direction: str) -> str:
     """"10_hopper/prompt", where no chapter is named."""
-    return "/".join(workbook.default_rung(vars(problem), backward=direction == "backward"))
+    return "/".join(workbook.default_rung(problem.asked(), backward=direction == "backward"))
 
 
 class Chapter(Candidate):
     kind = "chapter"
+    takes = ("window", "softcap", "alibi", "sink")  # a rung that does not says so itself
 
     def __init__(self, workbook: ModuleType, name: str, chapter: "str | None", rung: "str | None",
                  directions: Sequence[str], rope: bool, not_asked: Callable[[Problem], "str | None"] = lambda _: None):
@@ -167,12 +174,12 @@ class Chapter(Candidate):
             self.tables, self.tables_for = self.make_tables(q, k), (q.shape, k.shape)
         return self.tables
 
-    def forward(self, q, k, v, causal):
-        return self.forward_pass(q, k, v, causal, rope=self._rope(q, k))
+    def forward(self, q, k, v, causal, **extras):
+        return self.forward_pass(q, k, v, causal, rope=self._rope(q, k), **extras)
 
-    def attend_with_chapter(self, q, k, v, causal):
-        return (self.differentiable(q, k, v, causal, rope=self._rope(q, k)) if q.requires_grad
-                else self.forward(q, k, v, causal)[0])
+    def attend_with_chapter(self, q, k, v, causal, **extras):
+        return (self.differentiable(q, k, v, causal, rope=self._rope(q, k), **extras) if q.requires_grad
+                else self.forward(q, k, v, causal, **extras)[0])
 
     def refuses(self, problem: Problem) -> "str | None":
         return self.not_asked(problem)
@@ -290,14 +297,52 @@ def package(name: str) -> Candidate:
     else:
         from flash_attn.cute import flash_attn_func
     asked = {"deterministic": True} if name.endswith("-deterministic") else {}
+    names = {"window": "window_size", "softcap": "softcap", "sink": "learnable_sink"}  # FlashAttention-4's
 
-    def attend(q, k, v, causal):
-        o = flash_attn_func(q, k, v, causal=causal, **asked)
+    def attend(q, k, v, causal, **extras):
+        said = {names[one]: value.to(q.dtype) if one == "sink" else value for one, value in extras.items()}
+        o = flash_attn_func(q, k, v, causal=causal, **said, **asked)
         return o[0] if isinstance(o, tuple) else o
 
     candidate = TokensFirst(name, attend)
+    candidate.takes = () if name == "FA3" else tuple(names)
     if asked:
         candidate.directions = ("backward",)  # its forward is the same one
+    return candidate
+
+
+def flexible() -> Candidate:
+    """PyTorch's flex_attention, compiled: with scores and masks as functions, and a sink as its users add one, from the
+    LSE. Asked where a problem has extras."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    compiled = torch.compile(flex_attention, dynamic=False)
+
+    @functools.lru_cache(maxsize=4)
+    def mask(seq_q, seq_k, causal, window):
+        def seen(_batch, _head, i, j):
+            left, right = window
+            own = i + seq_k - seq_q
+            far_enough = own - j <= (left if left >= 0 else seq_k)
+            return far_enough & (j - own <= (0 if causal else right if right >= 0 else seq_k))
+
+        return create_block_mask(seen, None, None, seq_q, seq_k, device="cuda")
+
+    def attend(q, k, v, causal, window=(-1, -1), softcap=None, alibi=None, sink=None):
+        def score(s, _batch, head, i, j):
+            s = softcap * torch.tanh(s / softcap) if softcap else s
+            return s if alibi is None else s - alibi[head] * (i + k.shape[2] - q.shape[2] - j).abs()
+
+        return_lse = {} if sink is None else {"return_lse": True}
+        found = compiled(q, k, v, score_mod=score if softcap or alibi is not None else None, enable_gqa=True,
+                         block_mask=mask(q.shape[2], k.shape[2], causal, window), **return_lse)
+        if sink is None:
+            return found
+        o, lse = found
+        return (o * torch.sigmoid(lse - sink[:, None])[..., None]).to(o.dtype)
+
+    candidate = Candidate(FLEX, attend)
+    candidate.takes = ("window", "softcap", "alibi", "sink")
     return candidate
 
 
@@ -320,7 +365,7 @@ def peer_candidates(names: Sequence[str] = PEERS) -> tuple[list[Candidate], dict
                             f"{capability[0]}.{capability[1]}")
             continue
         try:
-            candidates.append(package(name) if name.startswith("FA") else sdpa(name))
+            candidates.append(flexible() if name == FLEX else package(name) if name.startswith("FA") else sdpa(name))
         except Exception as error:  # not installed, or it does not load here
             absent[name] = first_line(error)
     return candidates, absent
@@ -382,12 +427,15 @@ class Lane:
 
     ATTEMPTS = 12  # at a launch that is enqueued in time; each has half as much time again
 
-    def __init__(self, candidate: Candidate, direction: str, sets: list[list[torch.Tensor]], causal: bool):
-        self.candidate, self.causal, self.backward = candidate, causal, direction == "backward"
+    def __init__(self, candidate: Candidate, direction: str, sets: list[list[torch.Tensor]], causal: bool,
+                 extras: JsonObject):
+        self.candidate, self.backward = candidate, direction == "backward"
+        self.attend = functools.partial(candidate.attend, causal=causal, **extras)
+        self.causal, self.extras = causal, extras
         self.sets = [[candidate.inputs(tensor).detach().requires_grad_(self.backward) for tensor in one[:3]]
                      for one in sets]
         self.d_o = [candidate.inputs(one[3]) for one in sets] if self.backward else []
-        self.o = [candidate.attend(*one, causal) for one in self.sets] if self.backward else []
+        self.o = [self.attend(*one) for one in self.sets] if self.backward else []
         self.turn, self.cover = 0, 0.0
         self.events: list[tuple[Any, Any]] = []
         self.late = 0  # launches that did not count
@@ -396,15 +444,15 @@ class Lane:
         if self.backward:
             with self.candidate.mode():
                 return torch.autograd.grad(self.o[number], self.sets[number], self.d_o[number], retain_graph=True)
-        return self.candidate.attend(*self.sets[number], self.causal)
+        return self.attend(*self.sets[number])
 
     def wrong(self, reference: Reference) -> "str | None":
         if self.backward:
             d_o = self.candidate.output(self.d_o[0])
             return reference.wrong_backward(d_o, *map(self.candidate.output, self.launch(0)))
         if isinstance(self.candidate, Chapter):
-            return reference.wrong_forward(*self.candidate.forward(self.sets[0][0], self.sets[0][1], self.sets[0][2],
-                                                                   self.causal))
+            q, k, v, *_ = self.sets[0]
+            return reference.wrong_forward(*self.candidate.forward(q, k, v, self.causal, **self.extras))
         return reference.wrong_forward(self.candidate.output(self.launch(0)))
 
     def warm_up(self, flush: Flush) -> float:
@@ -469,14 +517,33 @@ def ceilings(flush: Flush) -> JsonObject:
             "copy": {"byte_rate": 2 * 2 * elements / copying["median"], "seconds": copying}}
 
 
+def extras(problem: Problem) -> list[str]:
+    """The names of what the problem has beside how its tensors lie."""
+    return [name for name in ("window", "softcap", "alibi", "sink") if name in problem.asked()]
+
+
+def make_extras(problem: Problem, seed: int) -> JsonObject:
+    """Their values: slopes as ALiBi has them, and sinks that are standard normal numbers."""
+    random = torch.Generator("cuda").manual_seed(seed + 1)
+    asked, heads = problem.asked(), problem.heads
+    tensors = {"alibi": lambda: 2 ** (-8 * torch.arange(1, heads + 1, device="cuda") / heads),
+               "sink": lambda: torch.randn(heads, device="cuda", generator=random)}
+    return {name: tensors[name]() if name in tensors else asked[name] for name in extras(problem)}
+
+
 def make_sets(problem: Problem, direction: str, seed: int) -> list[list[torch.Tensor]]:
-    """Two sets of q, k, v (and d_o): standard normal numbers."""
+    """Two sets of q, k, v (and d_o): standard normal numbers. As views they lie as [B, N, H, D]."""
     random = torch.Generator("cuda").manual_seed(seed)
+    views = "views" in problem.asked()
+
+    def made(shape):
+        tensor = torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random)
+        return tensor.transpose(1, 2).contiguous().transpose(1, 2) if views else tensor
+
     q = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
     k = (problem.batch, problem.kv_heads, problem.seq_k, problem.head_dim)
     shapes = [q, k, k] + ([q] if direction == "backward" else [])
-    return [[torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random) for shape in shapes]
-            for _ in range(2)]
+    return [[made(shape) for shape in shapes] for _ in range(2)]
 
 
 @dataclass(frozen=True)
@@ -494,7 +561,8 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}; `at` hears whose turn it
     is; in_slices: back to back."""
     sets = make_sets(problem, direction, seed)
-    reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope)
+    asked = make_extras(problem, seed)
+    reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope, **asked)
     results: list[JsonObject] = []
     lanes: list[tuple[Lane, int, JsonObject]] = []
     bursts: list[tuple[back_to_back.Bursts, JsonObject]] = []
@@ -507,10 +575,11 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             if direction not in candidate.directions:
                 raise Skipped(f"it has no {direction}")
             expected = predicted_seconds(history, problem)
-            reason = candidate.refuses(problem) or (too_slow(expected, patience) if expected else None)
+            reason = candidate.lacks(problem) or candidate.refuses(problem)
+            reason = reason or (too_slow(expected, patience) if expected else None)
             if reason:
                 raise Skipped(reason)
-            lane = Lane(candidate, direction, sets, problem.causal)
+            lane = Lane(candidate, direction, sets, problem.causal, asked)
             wrong = lane.wrong(reference)
             if wrong:
                 result["wrong"] = wrong
@@ -614,6 +683,7 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
     _require_direction(workbook, chapters, request["directions"])
     plain, rotating = ([one for one in chapters if one.rope == rope] for rope in (False, True))
     names = model_sweep.PEERS if request["own"] else PEERS
+    names = [*names, FLEX] if any(extras(point) for point in points) else names
     peers, missing = peer_candidates(names) if plain else ([], {})
     rotating_peers, others = rotating_candidates() if rotating else ([], {})
     absent |= missing | others
@@ -674,7 +744,7 @@ def run(request: JsonObject) -> JsonObject:
         for number, (direction, rope, problem, candidates) in enumerate(planned, start=1):
             where = f"{direction} {problem}{' RoPE' if rope else ''}"
             print(f"progress\t{where} ({number} of {len(planned)})")
-            flops = workbook.flops(asdict(problem), backward=direction == "backward")
+            flops = workbook.flops(problem.asked(), backward=direction == "backward")
             results: list[JsonObject]
             try:
                 if request["within"] and time.monotonic() - begin > request["within"]:

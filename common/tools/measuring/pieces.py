@@ -87,6 +87,13 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
                              f"{'' if flag else 'rungs that may be it, '}and peers",
                              ("peers", "--sweep=models", f"--direction={direction}",
                               *(["--back-to-back"] if flag else [])), seconds, timed=True))
+    for (direction, flag), seconds in {("forward", ""): 60, ("backward", ""): 90, ("forward", "-b2b"): 60,
+                                       ("backward", "-b2b"): 90}.items():
+        planned.append(Piece(f"extras-{direction}{flag}",
+                             f"what models add, bf16, {direction}{', back to back' if flag else ''}: chapters 12 and "
+                             "10, and peers",
+                             ("peers", "12", "10", "--sweep=extras", "--dtype=bf16", f"--direction={direction}",
+                              *(["--back-to-back"] if flag else [patience])), seconds, timed=True))
     for dtype in ("fp16", "bf16"):
         planned.append(Piece(f"decode-{dtype}", f"few queries and many keys, {dtype}, beside PyTorch's attention",
                              ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", "--default",

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 LENGTHS = [512, 1024, 2048, 4096, 8192]  # N of the ladder
 DEFAULT = "default"  # the name of what runs where no chapter is named
@@ -19,6 +20,18 @@ class Problem:
     causal: bool
     extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views
 
+    def asked(self) -> dict[str, Any]:
+        """As the package flash_attention_workbook wants it, extras by their names: "window" (left, right), "softcap",
+        and True for "alibi", "sink" and "views"."""
+        named: dict[str, Any] = {}
+        for left, right, cap, name in self._extras():
+            which = "window" if left else "softcap" if cap else name
+            named[which] = (int(left), int(right)) if left else float(cap) if cap else True
+        return {**{field: value for field, value in vars(self).items() if field != "extras"}, **named}
+
+    def _extras(self) -> list[tuple[str, str, str, str]]:
+        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|([a-z]+)", self.extras)
+
     def flags(self) -> list[str]:
         """For a chapter's program, every one of them."""
         values = {
@@ -30,10 +43,9 @@ class Problem:
             "head-dim": self.head_dim,
             "dtype": self.dtype,
         }
-        extras = re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|([a-z]+)", self.extras)
         return [*(f"--{name}={value}" for name, value in values.items()), "--causal" if self.causal else "--no-causal",
                 *(f"--window={left},{right}" if left else f"--softcap={cap}" if cap else f"--{name}"
-                  for left, right, cap, name in extras)]
+                  for left, right, cap, name in self._extras())]
 
     def length(self) -> str:
         return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
