@@ -6,8 +6,7 @@
 namespace hopper {
 
 extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
-    dynamic, narrow, ahead, rounds, fitted, prompt, poly0, poly12, poly25, turns3, turns3_poly12, turns3_poly25,
-    turns3_late, turns3_late_poly12, turns3_late_poly25;
+    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
     converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward;
 
@@ -69,15 +68,8 @@ const attention::Chapter chapter = {
                .idea = "blocks of one head begin at different queries, so that none waits for its turn",
                .backward = cyclic_backward},
               prompt,
-              poly0,
-              poly12,
-              poly25,
-              turns3,
-              turns3_poly12,
-              turns3_poly25,
-              turns3_late,
-              turns3_late_poly12,
-              turns3_late_poly25},
+              late,
+              polynomial},
     .starts_from = &narrow};
 
 }  // namespace hopper

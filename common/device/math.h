@@ -22,11 +22,11 @@ __device__ inline float exp2_approx(float x) {
 #endif
 }
 
-// 2^x by the FMA pipe alone, for x < 128; 0 for -inf. Relative error at most 8.6e-5, a third of an fp16's; results
-// below 2^-126 are wrong by up to 2^-126. x = n + f with a whole n and 0 <= f < 1. Below `magic` floats are whole
-// numbers: adding it rounds x down to n, which stands in the lowest bits of the sum. 2^f is between 1 and 2, and n is
-// added to its exponent: for n = -127 what is left of 2^0 = 1 is 0. (FMNMX, three FADD, three FFMA and LEA, where
-// ex2.approx is one MUFU.)
+// 2^x without the exp unit, for x < 128; 0 for -inf, and for NaN, too. Relative error at most 8.6e-5, where rounding to
+// fp16 makes up to 4.9e-4; results below 2^-126 are wrong by up to 2^-126. x = n + f with a whole n and 0 <= f < 1.
+// Between 2^23 and 2^24, where `magic` is, floats are the whole numbers: adding it rounds x down to n, which stands in
+// the lowest bits of the sum. 2^f is between 1 and 2, and n is added to its exponent: for n = -127 what is left of
+// 2^0 = 1 is 0. (A maximum, three FADD, three FFMA, and a shift that adds, where ex2.approx is one MUFU.)
 __device__ inline float exp2_polynomial(float x) {
   constexpr float magic = 12582912;  // 1.5 * 2^23
   x = fmaxf(x, -127);

@@ -108,26 +108,3 @@ __device__ __forceinline__ void mbarrier_wait(Mbarrier* mbarrier, unsigned parit
 #endif
 }
 #endif
-
-// The same, after `made`, in machine code too: ptxas moves what has been made before a wait behind it, unless the
-// wait's branch needs it. So the wait would also end if one of them were 1, which they never are.
-#ifdef WORKBOOK_SIMT
-inline void mbarrier_wait_after(const float (&)[2], Mbarrier* mbarrier, unsigned parity,
-                                const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  simt::mbarrier_wait(&mbarrier->state, parity, file, line);
-}
-#else
-__device__ __forceinline__ void mbarrier_wait_after(const float (&made)[2], Mbarrier* mbarrier, unsigned parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred complete;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
-      "setp.eq.or.f32 complete, %2, 0f3F800000, complete;\n"
-      "setp.eq.or.f32 complete, %3, 0f3F800000, complete;\n"
-      "@!complete bra again;\n"
-      "}" ::"r"(shared_address(mbarrier)),
-      "r"(parity), "f"(made[0]), "f"(made[1])
-      : "memory");
-}
-#endif

@@ -1,11 +1,27 @@
-// Chapter 10, trial rungs at D = 64: fitted's forward with three consumers, where the FMA pipe makes some of the
-// exponentials (poly), and where the consumers take turns at starting their products (turns). Other head dims:
-// `prompt`.
+// Chapter 10, rung 24, late: at D = 64 the consumers take turns, and pass a turn on as soon as they have their S.
 //
-// What each does, waits for, and signals is as in 20_fitted.cu, and with turns, as in 6_pingpong.cu: named barrier 1 +
-// c is consumer c's turn. Each consumer has as many turns with a tile as the tile has tiles of keys: one for the first
-// S, one for each S(j) with P V(j-1), and those of the tiles of keys that only the other consumers compute. The last P
-// V is outside of them.
+// For head dims up to 64, always with three consumers. Other head dims have `prompt`. As in 20_fitted.cu a thread block
+// takes tile after tile, each of 192 query rows of one head. What each warpgroup does, waits for, and signals (->):
+//
+//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
+//                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
+//   producer, warp 1   O to memory            waits for o_full                       -> q_empty
+//   consumers          the first S            waits for q_full, k_full, its turn     -> the next one's turn, k_empty
+//                      S(j), then O += P V(j-1) start  waits for k_full, v_full, its turn
+//                      S(j) is there                                                 -> the next one's turn, k_empty
+//                      x = scale log2(e) S(j) - m, and P = 2^x, while P V(j-1) runs
+//                      O follows m                                                   -> v_empty
+//                      O / l                  to shared memory, where Q was          -> o_full
+//
+// Named barrier 1 + c is consumer c's turn. Each consumer has as many turns with a tile as the tile has tiles of keys:
+// one for the first S, one for each S(j) with P V(j-1), and those of the tiles of keys that only the other consumers
+// compute. The last P V is outside of them.
+//
+// What changed since prompt: the turns. In 6_pingpong.cu a consumer passes its turn on once its products have started.
+// The next one's products are then in the way of its own S, for which it waits. Here it keeps the turn until S is
+// there. P V still runs then, and nobody waits for it: the tensor cores are not idle while the turn changes hands.
+//
+// Expected limit: as before, the exponentials, and each consumer's way through a tile: products, x, P.
 #include <algorithm>
 #include <climits>
 #include <cmath>
@@ -46,39 +62,18 @@ using attention::Tile;
 using attention::TileList;
 using namespace warpgroup_tile;
 
-enum class Turns { none, passed_at_once, passed_after_s };
+constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
+constexpr int Br = wgmma_rows * consumers;           // query rows of a tile, wgmma_rows to a consumer
+constexpr int turn_threads = 2 * warpgroup_threads;  // who passes a turn on, and who waits for it
 
-// What a trial rung is.
-template <int eighths_, Turns turns_>
-struct How {
-  static constexpr int eighths = eighths_;  // of the exponentials, by the FMA pipe
-  static constexpr Turns turns = turns_;    // to start products: whether there are, and when they are passed on
-};
+// 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128.
+constexpr int producer_registers = 32, consumer_registers = 160;
 
-template <int consumers>
-constexpr int threads = warpgroup_threads*(consumers + 1);
-template <int consumers>
-constexpr int Br = wgmma_rows* consumers;  // query rows of a tile, wgmma_rows to a consumer
+constexpr int D = 64, Bc = 128, stages = 4;  // a thread has 32 registers of O, 64 of S, 32 of P; 177 KB
 
-// 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128. With two
-// consumers they are 168 for each of 384, in multiples of 8: 24 + 2 * 240 = 3 * 168. With one, every thread has as many
-// as it can.
-template <int consumers>
-constexpr int producer_registers = consumers == 3 ? 32 : 24;
-template <int consumers>
-constexpr int consumer_registers = consumers == 3 ? 160 : 240;
-
-template <int D>
-struct Shape;
-template <>
-struct Shape<64> {
-  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; at most 177 KB
-};
-
-template <class T, int D, int consumers>
+template <class T>
 struct Shared {
-  static constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc, stages = Shape<D>::stages;
-  T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
+  T q[2][Br * D];  // each tile in a page of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
   int index[2];  // in the list, of the tile that each Q belongs to
   Mbarrier q_full[2], q_empty[2], o_full[2];
@@ -86,25 +81,24 @@ struct Shared {
 };
 
 // Tells the others the index of the next tile, which q_full will say is there. One thread.
-template <class T, int D, int consumers, class Queries>
-__device__ void announce(Shared<T, D, consumers>& smem, int index, const Queries& q) {
+template <class T, class Queries>
+__device__ void announce(Shared<T>& smem, int index, const Queries& q) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   smem.index[q.place] = index;
 }
 
 // The others' next tile; false if none is left.
-template <class T, int D, int consumers, class Queries>
-__device__ bool next(Shared<T, D, consumers>& smem, const TileList<Br<consumers>>& tiles, Tile& tile,
-                     const Queries& q) {
+template <class T, class Queries>
+__device__ bool next(Shared<T>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   return tiles.get(tile, smem.index[q.place]);
 }
 
 // Starts the copies of a tile. One thread.
-template <class T, int D, int consumers, class Keys, class Queries>
-__device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const TensorMap& q_map, const TensorMap& k_map,
+template <class T, class Keys, class Queries>
+__device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
-  constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
+  constexpr int kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
@@ -120,10 +114,9 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Tensor
 }
 
 // A consumer's 64 rows of a tile.
-template <class How, class T, int D, int consumers, class Keys, class Queries>
-__device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Problem& p, Tile tile, Keys& ring,
-                                       Queries& q, float* lse) {
-  constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc;
+template <bool polynomial, class T, class Keys, class Queries>
+__device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
+                                       float* lse) {
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
@@ -151,21 +144,16 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };
-  const auto wait_for_turn = [&] {
-    if constexpr (How::turns != Turns::none) named_barrier_sync(1 + consumer, 256);  // no result depends on it
-  };
-  const auto pass_turn = [&](Turns here) {
-    if (How::turns != Turns::none && How::turns == here) named_barrier_arrive(1 + (consumer + 1) % consumers, 256);
-  };
+  const auto wait_for_turn = [&] { named_barrier_sync(1 + consumer, turn_threads); };  // no result depends on it
+  const auto pass_turn = [&] { named_barrier_arrive(1 + (consumer + 1) % consumers, turn_threads); };
 
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   watch_step("1. S = Q K^T");
   wait_for_turn();
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
-  pass_turn(Turns::passed_at_once);
   wgmma_wait<0>(s_reg);
-  pass_turn(Turns::passed_after_s);
+  pass_turn();
   release(smem.k_empty[ring.place]);
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
   lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(0));
@@ -181,20 +169,20 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
-    pass_turn(Turns::passed_at_once);
     wgmma_wait<1>(s_reg);
-    if constexpr (How::turns == Turns::passed_after_s) {
-      pass_turn(How::turns);
-      mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // so that x stays behind; no result depends on it
-    }
+    pass_turn();
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over: keeps x behind it; no result depends on it
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     float correction[1][2] = {{1, 1}};
     if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
+    if (polynomial && above) lazy_softmax::keep_nan(s_reg, rows);
     lazy_softmax::watch_rows(state, rows);
-    lazy_softmax::exponentiate_in_place<How::eighths>(s_reg, rows, scores(j));  // beside a product, in machine code too
-    // What stands before this wait stays before the one that follows. -l is never 1
-    mbarrier_wait_after(rows.minus_l[0], &smem.v_full[ring.place], ring.parity);  // no result depends on it
+    lazy_softmax::exponentiate_in_place<polynomial>(s_reg, rows, scores(j));  // beside a product, in machine code too
+    // What stands before this wait stays before the one that follows, and so do all exponentials, since this wait needs
+    // their sums: ptxas does not know that no -l is 1
+    const bool never = rows.minus_l[0][0] == 1 || rows.minus_l[0][1] == 1;
+    mbarrier_wait(&smem.v_full[ring.place], ring.parity ^ unsigned(never));  // no result depends on it
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
     if (above) lazy_softmax::rescale(o_reg, correction);
@@ -219,7 +207,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
     release(smem.v_empty[ring.place]);
     wait_for_turn();
-    pass_turn(How::turns);
+    pass_turn();
   }
 
   watch_step("O / l and LSE");
@@ -227,7 +215,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
-    const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
+    const float l = rows.l(0, h), inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key
     if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
@@ -241,18 +229,17 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   release(smem.o_full[q.place]);
 }
 
-template <class How, class T, int D, int consumers>
-__global__ void __launch_bounds__(threads<consumers>, 1)
-    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
-            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
+template <bool polynomial, class T>
+__global__ void __launch_bounds__(threads, 1)
+    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, 1, Nq, 64], in boxes of Br rows
+            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, 1, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Problem p, TileList<Br<consumers>> tiles,
+            Problem p, TileList<Br> tiles,
             int* taken,  // how many of the list, without the first of each thread block; null if those are all
             float* lse)  // [B, H, Nq]
 {
-  constexpr int stages = Shape<D>::stages;
-  Shared<T, D, consumers>& smem = *dynamic_shared<Shared<T, D, consumers>, tile_alignment>();
+  Shared<T>& smem = *dynamic_shared<Shared<T>, tile_alignment>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.q_full[i], 1);
@@ -275,7 +262,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
   Ring<2> q;
   Tile tile;
   if (warpgroup == consumers) {
-    if constexpr (consumers > 1) setmaxnreg_dec<producer_registers<consumers>>();
+    setmaxnreg_dec<producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int index = blockIdx.x;
@@ -295,11 +282,10 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
       }
     }
   } else {
-    if constexpr (consumers > 1) setmaxnreg_inc<consumer_registers<consumers>>();
-    constexpr bool turns = How::turns != Turns::none;
-    if (turns && warpgroup == consumers - 1) named_barrier_arrive(1, 256);  // the first turn is the first consumer's
-    for (; next(smem, tiles, tile, q); q.advance()) attend<How>(smem, p, tile, ring, q, lse);
-    if (turns && warpgroup == 0) named_barrier_sync(1, 256);  // takes the last turn; no result depends on it
+    setmaxnreg_inc<consumer_registers>();
+    if (warpgroup == consumers - 1) named_barrier_arrive(1, turn_threads);  // the first turn is the first consumer's
+    for (; next(smem, tiles, tile, q); q.advance()) attend<polynomial>(smem, p, tile, ring, q, lse);
+    if (warpgroup == 0) named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
 }
 
@@ -308,49 +294,38 @@ __global__ void take_none(int* taken) {
   *taken = 0;
 }
 
-// Always with three consumers.
-template <class How>
-void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  if (p.head_dim > 64) return forward_fitted(p, args, stream, true);
-  attention::by_dtype_and_head_dim<64>(p, [&]<class T, int D>() {
-    constexpr int consumers = 3, Br = hopper::Br<consumers>, Bc = Shape<D>::Bc;
+}  // namespace
+
+// `polynomial`: FMA instructions make an eighth of the exponentials.
+void forward_late(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool polynomial) {
+  if (p.head_dim > D) return forward_fitted(p, args, stream, true);
+  attention::by_dtype(p, [&]<class T>() {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
     const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
     int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
     if (taken) launch(take_none, {1, 1, 0, stream}, taken);
-    launch_grid(forward<How, T, D, consumers>,
-                {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
-                taken ? Blocks::dependent : Blocks::apart, tile_map<D>(q, heads, p.seq_q, Br, p.head_dim),
-                tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim),
-                tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p, tiles, taken, args.lse);
+    launch_grid(polynomial ? forward<true, T> : forward<false, T>,
+                {unsigned(blocks), threads, sizeof(Shared<T>), stream}, taken ? Blocks::dependent : Blocks::apart,
+                tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
+                tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p,
+                tiles, taken, args.lse);
   });
 }
 
-template <class How>
-constexpr attention::Forward unpadded = {attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
-                                         run<How>, true};
+namespace {
 
-template <int eighths, Turns turns>
-constexpr attention::Rung trial(const char* name) {
-  return {.name = name,
-          .idea = "a trial at D = 64",
-          .forward = attention::padded<unpadded<How<eighths, turns>>, attention::next_in_pages, wide_forward>};
-}
+constexpr attention::Forward unpadded = {
+    attention::not_for_hopper_to_256, [](const Problem&) { return sizeof(int); },
+    [](const Problem& p, const ForwardArgs& args, cudaStream_t stream) { forward_late(p, args, stream, false); }, true};
 
 }  // namespace
 
-extern const attention::Rung poly0, poly12, poly25, turns3, turns3_poly12, turns3_poly25, turns3_late,
-    turns3_late_poly12, turns3_late_poly25;
-constinit const attention::Rung poly0 = trial<0, Turns::none>("poly0");  // against prompt: only the anchored wait
-constinit const attention::Rung poly12 = trial<1, Turns::none>("poly12");
-constinit const attention::Rung poly25 = trial<2, Turns::none>("poly25");
-constinit const attention::Rung turns3 = trial<0, Turns::passed_at_once>("turns3");
-constinit const attention::Rung turns3_poly12 = trial<1, Turns::passed_at_once>("turns3_poly12");
-constinit const attention::Rung turns3_poly25 = trial<2, Turns::passed_at_once>("turns3_poly25");
-constinit const attention::Rung turns3_late = trial<0, Turns::passed_after_s>("turns3_late");
-constinit const attention::Rung turns3_late_poly12 = trial<1, Turns::passed_after_s>("turns3_late_poly12");
-constinit const attention::Rung turns3_late_poly25 = trial<2, Turns::passed_after_s>("turns3_late_poly25");
+extern const attention::Rung late;
+constinit const attention::Rung late = {
+    .name = "late",
+    .idea = "at D = 64 the consumers take turns, and pass a turn on once their S is there",
+    .forward = attention::padded<unpadded, attention::next_in_pages, wide_forward>};
 
 }  // namespace hopper
