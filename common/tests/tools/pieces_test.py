@@ -11,13 +11,14 @@ from unittest import mock
 
 from tools import cli
 from tools.base import RESULTS, Failure, chapters
-from tools.measuring import pieces, session
+from tools.measuring import pieces, session, timed_code
 from tools.measuring.ncu import one_pass
 from tools.measuring.profile import METRICS, sums
 from tools.measuring.timing import only
 from tools.record import commit, read_label, result_files
 
 NAMES = ["01_a", "02_b"]
+NOW = pieces.Measured("abc")
 
 
 def fake(status=0, report=None, says="workbook: no such luck"):
@@ -96,7 +97,7 @@ class Pieces(unittest.TestCase):
         self.piece = pieces.Piece("p", "", ("bench", "01"), 7)
 
     def take(self, runner, piece=None):
-        pieces.take(piece or self.piece, self.directory, "abc", lambda line: None, runner=runner)
+        pieces.take(piece or self.piece, self.directory, NOW, lambda line: None, runner=runner)
 
     def files(self):
         return sorted(path.name for path in self.directory.glob("*.json*"))
@@ -113,7 +114,7 @@ class Pieces(unittest.TestCase):
     def test_two_measurements_at_once_have_logs_of_their_own(self):
         for again, says in ((False, "first"), (True, "second")):
             runner = fake(report={"context": {}}, says=says)
-            pieces.take(self.piece, self.directory / "gpu", "abc", lambda line: None, again, runner)
+            pieces.take(self.piece, self.directory / "gpu", NOW, lambda line: None, again, runner)
         logs = self.directory / "build" / "measure"
         said = [(logs / name / "p.log").read_text().strip() for name in ("gpu", "gpu-again")]
         self.assertEqual(said, ["first", "second"])
@@ -122,13 +123,13 @@ class Pieces(unittest.TestCase):
         problem = "B1_H1_N8_D8_fp16_full"
         run = {"name": f"01_a/x/fwd/{problem}/manual_time", "real_time": 2.0, "time_unit": "us", "FLOP/s": 1.0}
         runner = fake(report={"context": {}, "benchmarks": [run]})
-        pieces.take(self.piece, self.directory, "abc", lambda line: None, True, runner)
+        pieces.take(self.piece, self.directory, NOW, lambda line: None, True, runner)
         self.assertEqual(self.files(), ["repeated-times.json"])
         (times,) = result_files.read(self.directory / "repeated-times.json")["times"]
         self.assertEqual(times, {"piece": "p", "direction": "forward", "problem": problem, "ms": {"01_a/x": 0.002}})
-        self.assertTrue(pieces.state(self.piece, self.directory, "abc", again=True).done)
-        self.assertFalse(pieces.state(self.piece, self.directory, "def", again=True).done)
-        self.assertFalse(pieces.state(self.piece, self.directory, "abc").done)
+        self.assertTrue(pieces.state(self.piece, self.directory, NOW, again=True).done)
+        self.assertFalse(pieces.state(self.piece, self.directory, pieces.Measured("def"), again=True).done)
+        self.assertFalse(pieces.state(self.piece, self.directory, NOW).done)
 
     def test_a_failure_leaves_nothing_and_says_why(self):
         for runner in (fake(status=1, report={"context": {}}), fake(status=0), fake(status=0, report='{"context": '),
@@ -144,22 +145,45 @@ class Pieces(unittest.TestCase):
         self.assertEqual(self.files(), ["f.json"])
 
     def test_what_is_there_is_not_taken_again(self):
-        self.assertFalse(pieces.state(self.piece, self.directory, "abc").done)
+        self.assertFalse(pieces.state(self.piece, self.directory, NOW).done)
         self.take(fake(report={"context": {}}))
-        self.assertTrue(pieces.state(self.piece, self.directory, "abc").done)
-        self.assertFalse(pieces.state(self.piece, self.directory, "def").done)
+        self.assertTrue(pieces.state(self.piece, self.directory, NOW).done)
+        self.assertFalse(pieces.state(self.piece, self.directory, pieces.Measured("def")).done)
         (self.directory / "p.json").write_text('{"context"')
-        self.assertEqual(pieces.state(self.piece, self.directory, "abc"), pieces.State(False, 7))
+        self.assertEqual(pieces.state(self.piece, self.directory, NOW), pieces.State(False, 7))
+
+    def test_what_has_the_same_machine_code_is_not_taken_again(self):
+        code = {"01_a": "1", "02_b": "2", pieces.MICROBENCHMARKS: "3"}
+        for command, found, other, done in [(("bench", "01"), ["01_a/x"], {"01_a": "x"}, False), (("bench", "01"), ["01_a/x"], {"02_b": "x"}, True),
+                                            (("peers",), ["01_a", "02_b"], {"02_b": "x"}, False), (("machine",), [], {"01_a": "x"}, True),
+                                            (("machine",), [], {pieces.MICROBENCHMARKS: "x"}, False)]:
+            piece = pieces.Piece("p", "", command, 7)
+            pieces.take(piece, self.directory, pieces.Measured("abc", code), lambda line: None,
+                        runner=fake(report={"context": {}, "benchmarks": [{"name": name} for name in found]}))
+            with self.subTest(command=command, other=other):
+                self.assertEqual(pieces.state(piece, self.directory, pieces.Measured("def", {**code, **other})).done, done)
+                self.assertFalse(pieces.state(piece, self.directory, pieces.Measured("def")).done, "it is not known")
+
+    def test_a_chapters_machine_code(self):
+        """Whatever its kernels are called, and in whatever order they come."""
+        def kernel(name, number, source="1234abcd"):
+            return (f"\t\tFunction : {name}\n\t.headerflags\t@\"x\"\n        /*0000*/   IADD R1, R1, {number} ;   /* 0x0123456789abcdef */\n"
+                    f"                                        /* 0x{number:016x} */\n        /*0010*/   CALL `(_ZN12_GLOBAL__N__{source}_4_a_cu_f) ;\n")
+
+        one, two = timed_code.digests("code for sm_90\n" + kernel("f", 1) + kernel("g", 2))
+        self.assertNotEqual(one, two)
+        self.assertEqual(timed_code.digests(kernel("other", 2, "00000000") + kernel("f", 1)), [two, one])
+        self.assertEqual(timed_code.of(["01_a"], self.directory), {})
 
     def test_a_failed_piece_does_not_stop_the_others_and_is_taken_next_time(self):
         planned = [pieces.Piece(name, "", (), 1) for name in "abc"]
         taken = []
 
-        def take(piece, directory, measured_commit, on_line, again):
+        def take(piece, directory, measured, on_line, again):
             taken.append(piece.name)
             if piece.name == "b" and taken.count("b") == 1:
                 raise Failure("no luck")
-            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured.commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(Failure, "1 of 3 pieces failed: b;"):
             pieces.measure(planned, self.directory, None, take_piece=take)
@@ -171,8 +195,8 @@ class Pieces(unittest.TestCase):
     def test_within(self):
         planned = [pieces.Piece("long", "", (), 100), pieces.Piece("short", "", (), 1)]
 
-        def take(piece, directory, measured_commit, on_line, again):
-            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured_commit, "piece": {}}})
+        def take(piece, directory, measured, on_line, again):
+            result_files.write(directory / f"{piece.name}.json", {"context": {"commit": measured.commit, "piece": {}}})
 
         with contextlib.redirect_stdout(io.StringIO()) as said:
             pieces.measure(planned, self.directory, 50, take_piece=take)

@@ -1,9 +1,9 @@
 """the full measurement on a GPU: every chapter and rung, in pieces that can be resumed
 
 Each piece is a command of ./workbook (--dry-run shows them all, and about how long they take) that writes one JSON file
-to common/results, under the GPU's name. A piece that is there, of the commit at hand, is not taken again: after a
-failure, or when time was up (--within), run the command again. ./workbook dev report makes the pictures and tables of
-the READMEs from these files, without a GPU.
+to common/results, under the GPU's name. A piece that is there, of the commit at hand or of the same machine code, is
+not taken again: after a failure, or when time was up (--within), run the command again. ./workbook dev report makes the
+pictures and tables of the READMEs from these files, without a GPU.
 
 --again measures for a second time the pieces that are taken for their times, and keeps these times in one file: the
 report says how far the two measurements lie apart. Both can run at once, on two GPUs of one machine:
@@ -42,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
         directory = BUILD / "rehearsal"
     else:
         directory = RESULTS / (slug(gpu.name) if gpu else "GPU")
-    states = [pieces.state(piece, directory, commit(), arguments.again) for piece in planned]
+    measured = pieces.Measured(commit())
+    states = [pieces.state(piece, directory, measured, arguments.again) for piece in planned]
     if arguments.dry_run:
-        say(pieces.plan_table(planned, states, commit()))
+        say(pieces.plan_table(planned, states, measured))
         return 0
     if arguments.rehearse:
         return pieces.measure(planned, directory, arguments.within, arguments.again)
@@ -55,7 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
     cuda.choose_preset("cuda", (gpu, ""))  # says so if nvcc is missing
     left = [piece for piece, at in zip(planned, states) if not at.done]
     if left:
-        say(pieces.plan_table(planned, states, commit()) + "\n")
         python = None
         if any(piece.command[0] in pieces.BESIDE_PYTORCH for piece in left):
             try:
@@ -64,4 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             except Failure as failure:
                 say(f"The pieces beside PyTorch will fail: {failure}")
         build.ensure_built("cuda", pieces.targets(left, names), python=python)
-    return pieces.measure(planned, directory, arguments.within, arguments.again)
+        measured = pieces.built(names)
+        states = [pieces.state(piece, directory, measured, arguments.again) for piece in planned]
+        say(pieces.plan_table(planned, states, measured) + "\n")
+    return pieces.measure(planned, directory, arguments.within, arguments.again, measured=measured)

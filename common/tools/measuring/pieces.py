@@ -1,26 +1,45 @@
 """The full measurement: which pieces it has, and how they are taken one after the other.
 
 A piece is a command line of ./workbook that writes one JSON file: nothing is timed here. In the first measurement that
-file becomes common/results/GPU/PIECE.json, with the machine, the command and the commit in its context. Of the second
-one (--again) the times are kept, those of all pieces in one file (record/repeated_times.py). A piece that is there, of
-the commit that is measured now, is not taken again; a piece that fails leaves nothing. On a machine with several GPUs
-both measurements may run at once, each with its own in CUDA_VISIBLE_DEVICES.
+file becomes common/results/GPU/PIECE.json, with the machine, the command, the commit and a digest of the machine code
+in its context. Of the second one (--again) the times are kept, those of all pieces in one file
+(record/repeated_times.py). A piece that is there, of the commit that is measured now or of the same machine code, is
+not taken again; a piece that fails leaves nothing. On a machine with several GPUs both measurements may run at once,
+each with its own in CUDA_VISIBLE_DEVICES.
 """
 
+import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, Progress, bad, bold, cuda, ending_of, follow, say, shown, table
+from tools.base import (
+    BUILD,
+    ROOT,
+    Failure,
+    JsonObject,
+    Progress,
+    bad,
+    bold,
+    build,
+    cuda,
+    ending_of,
+    follow,
+    say,
+    shown,
+    table,
+)
+from tools.measuring import timed_code
 from tools.record import commit, repeated_times, result_files
 
 # Seconds that one candidate may take at one point of a sweep with peers. Chapters that need more than about 75 ms a
 # launch are left out there; the ladder has them.
 PATIENCE = 0.3
 BESIDE_PYTORCH = ("accuracy", "peers")  # commands that need PyTorch
+MICROBENCHMARKS = "common/microbenchmarks"
 
 
 @dataclass(frozen=True)
@@ -36,6 +55,31 @@ class Piece:
         # Of a path no more than the file's name: the line is kept, and the path is this machine's.
         words = [f"--engine={Path(word).name}" if word.startswith("--engine=") else word for word in self.command]
         return " ".join(["./workbook", "dev", *words])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured now."""
+
+    commit: str
+    machine_code: dict[str, str] = field(default_factory=dict)  # {chapter: digest}; nothing if it is not known yet
+
+    def of(self, piece: Piece, report: JsonObject) -> dict[str, str]:
+        """The machine code of the chapters that are named in what the piece has found."""
+        found = json.dumps({key: value for key, value in report.items() if key != "context"})
+        return {name: digest for name, digest in self.machine_code.items()
+                if name in found or (name == MICROBENCHMARKS and piece.command[:1] == ("machine",))}
+
+    def is_of(self, context: JsonObject) -> bool:
+        """Whether a piece with this context was measured with the same code as this."""
+        code = context.get("machine_code", {})
+        same = bool(code) and code.items() <= self.machine_code.items()
+        return "piece" in context and (context.get("commit") == self.commit or same)
+
+
+def built(names: list[str]) -> Measured:
+    """What is there for a GPU, after it has been built."""
+    return Measured(commit(), timed_code.of([*names, MICROBENCHMARKS], build.directory("cuda")))
 
 
 def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
@@ -137,24 +181,24 @@ class State:
     seconds: float
 
 
-def state(piece: Piece, directory: Path, measured_commit: str, again: bool = False) -> State:
+def state(piece: Piece, directory: Path, measured: Measured, again: bool = False) -> State:
     try:
         context = (repeated_times.context(directory, piece.name) if again else
                    (result_files.read(directory / f"{piece.name}.json") or {}).get("context", {}))
     except Failure:  # half of a file, from whoever wrote it: taken anew
         context = {}
     last = context.get("piece", {}).get("seconds")
-    return State(context.get("commit") == measured_commit and "piece" in context, last or piece.seconds)
+    return State(measured.is_of(context), last or piece.seconds)
 
 
-def plan_table(planned: list[Piece], states: list[State], measured_commit: str) -> str:
+def plan_table(planned: list[Piece], states: list[State], measured: Measured) -> str:
     rows = [["piece", "about", "state", "command"]]
     for piece, at in zip(planned, states):
         rows.append([piece.name, f"{at.seconds:.0f} s", "there" if at.done else "to do", piece.shown()])
     left = sum(at.seconds for at in states if not at.done)
     done = sum(at.done for at in states)
     return table(rows, left_columns=4) + (
-        f"\n\nCommit {measured_commit}: {done} of {len(planned)} pieces are there; the others take about {left:.0f} s, "
+        f"\n\nCommit {measured.commit}: {done} of {len(planned)} pieces are there; the others take about {left:.0f} s, "
         "building not counted.")
 
 
@@ -166,7 +210,7 @@ def run_workbook(command: list[str], log_path: Path, on_line: Callable[[str], No
         return follow([sys.executable, ROOT / "workbook", "dev", *command], log, on_line, cwd=ROOT)
 
 
-def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[[str], None], again: bool = False,
+def take(piece: Piece, directory: Path, measured: Measured, on_line: Callable[[str], None], again: bool = False,
          runner: Callable[[list[str], Path, Callable[[str], None]], int] = run_workbook) -> None:
     """Runs the piece's command, and puts its JSON into place; again: the times in it. Failure leaves nothing."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -181,8 +225,10 @@ def take(piece: Piece, directory: Path, measured_commit: str, on_line: Callable[
             last = said.splitlines()[-1].removeprefix("workbook: ") if said else "no output"
             raise Failure(f"{last} ({ending_of(status)}, log: {shown(log_path)})")
         report = result_files.read(out) or {}
+        code = measured.of(piece, report)
         report.setdefault("context", {}).update({
-            "commit": measured_commit,
+            "commit": measured.commit,
+            **({"machine_code": code} if code else {}),
             "machine": cuda.machine(),
             "piece": {"name": piece.name, "command": piece.shown(), "seconds": round(seconds, 1),
                       "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "gpu": cuda.gpu_identity(), "before": before,
@@ -211,12 +257,12 @@ def targets(planned: list[Piece], names: list[str]) -> list[str]:
 
 
 def measure(planned: list[Piece], directory: Path, within: "float | None", again: bool = False,
-            take_piece: Callable[..., None] = take) -> int:
+            take_piece: Callable[..., None] = take, measured: "Measured | None" = None) -> int:
     """Every piece that is not there; `within` so many seconds: what would not fit is left for the next time."""
-    measured_commit = commit()
+    measured = measured or Measured(commit())
     begin, failed, left = time.monotonic(), [], []
     for number, piece in enumerate(planned, start=1):
-        at = state(piece, directory, measured_commit, again)
+        at = state(piece, directory, measured, again)
         if at.done:
             continue
         if within is not None and time.monotonic() - begin + at.seconds > within:
@@ -226,13 +272,13 @@ def measure(planned: list[Piece], directory: Path, within: "float | None", again
         started = time.monotonic()
         try:
             with Progress(where) as progress:
-                take_piece(piece, directory, measured_commit, progress.show, again)
+                take_piece(piece, directory, measured, progress.show, again)
             say(f"{where}: {time.monotonic() - started:.0f} s (about {at.seconds:.0f} s expected)")
         except Failure as failure:
             failed.append(piece.name)
             say(bad(f"{where}: {failure}"))
     say()
-    done = sum(state(piece, directory, measured_commit, again).done for piece in planned)
+    done = sum(state(piece, directory, measured, again).done for piece in planned)
     say(bold(f"{done} of {len(planned)} pieces are in {shown(directory)}."))
     if failed:
         raise Failure(f"{len(failed)} of {len(planned)} pieces failed: {', '.join(failed)}; run the command again for "

@@ -17,7 +17,7 @@ from tools.record.measurements import DIRECTIONS, REPEATED_TIMES, SECONDS_PER, M
 from tools.record.problem import Problem, label
 
 DIGITS = 7  # of a time: more than the table and the lessons show of two times' ratio
-ORIGIN = ("commit", "machine", "piece")  # of a piece's context
+ORIGIN = ("commit", "machine_code", "machine", "piece")  # of a piece's context
 WHOLE = ("ceilings", "summary")  # small parts of a piece, which are kept as they are
 
 
