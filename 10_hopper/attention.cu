@@ -6,7 +6,7 @@
 namespace hopper {
 
 extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
-    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial;
+    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial, chosen;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
     converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward;
 
@@ -69,7 +69,8 @@ const attention::Chapter chapter = {
                .backward = cyclic_backward},
               prompt,
               late,
-              polynomial},
+              polynomial,
+              chosen},
     .starts_from = &narrow};
 
 }  // namespace hopper
