@@ -1,14 +1,15 @@
 // Chapter 10, rung 24, late: at D = 64 the consumers take turns, and pass a turn on as soon as they have their S.
 //
-// For head dims up to 64, always with three consumers. Other head dims have `prompt`. As in 20_fitted.cu a thread block
-// takes tile after tile, each of 192 query rows of one head. What each warpgroup does, waits for, and signals (->):
+// For head dims up to 64; others have `prompt`. A thread block stays as long as the kernel runs and takes tile after
+// tile, each Br = 192 query rows of one head. Each of three consumer warpgroups computes 64 rows of it, from Q to O;
+// the fourth warpgroup is the producer, of which two warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> q_empty
-//   consumers          the first S            waits for q_full, k_full, its turn     -> the next one's turn, k_empty
-//                      S(j), then O += P V(j-1) start  waits for k_full, v_full, its turn
-//                      S(j) is there                                                 -> the next one's turn, k_empty
+//   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
+//                      S(j), then O += P V(j-1) starts, in its turn
+//                      S(j) is there                                                 -> the next turn, k_empty
 //                      x = scale log2(e) S(j) - m, and P = 2^x, while P V(j-1) runs
 //                      O follows m                                                   -> v_empty
 //                      O / l                  to shared memory, where Q was          -> o_full
@@ -17,9 +18,10 @@
 // one for the first S, one for each S(j) with P V(j-1), and those of the tiles of keys that only the other consumers
 // compute. The last P V is outside of them.
 //
-// What changed since prompt: the turns. In 6_pingpong.cu a consumer passes its turn on once its products have started.
-// The next one's products are then in the way of its own S, for which it waits. Here it keeps the turn until S is
-// there. P V still runs then, and nobody waits for it: the tensor cores are not idle while the turn changes hands.
+// What changed since prompt: the turns, and always three consumers, as in 17_ahead.cu, beside which this file is best
+// read. In 6_pingpong.cu a consumer passes its turn on once its products have started. The next one's products are then
+// in the way of its own S, for which it waits. Here it keeps the turn until S is there. P V still runs then, and nobody
+// waits for it: the tensor cores are not idle while the turn changes hands.
 //
 // Expected limit: as before, the exponentials, and each consumer's way through a tile: products, x, P.
 #include <algorithm>
@@ -66,14 +68,20 @@ constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
 constexpr int Br = wgmma_rows * consumers;           // query rows of a tile, wgmma_rows to a consumer
 constexpr int turn_threads = 2 * warpgroup_threads;  // who passes a turn on, and who waits for it
 
-// 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128.
+// 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
 constexpr int producer_registers = 32, consumer_registers = 160;
 
-constexpr int D = 64, Bc = 128, stages = 4;  // a thread has 32 registers of O, 64 of S, 32 of P; 177 KB
+template <int D>
+struct Shape;
+template <>
+struct Shape<64> {
+  static constexpr int Bc = 128, stages = 4;  // a thread has 32 registers of O, 64 of S, 32 of P; 177 KB
+};
 
-template <class T>
+template <class T, int D>
 struct Shared {
-  T q[2][Br * D];  // each tile in a page of 128 bytes a row, swizzled; later O
+  static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
+  T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
   int index[2];  // in the list, of the tile that each Q belongs to
   Mbarrier q_full[2], q_empty[2], o_full[2];
@@ -81,24 +89,24 @@ struct Shared {
 };
 
 // Tells the others the index of the next tile, which q_full will say is there. One thread.
-template <class T, class Queries>
-__device__ void announce(Shared<T>& smem, int index, const Queries& q) {
+template <class T, int D, class Queries>
+__device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   smem.index[q.place] = index;
 }
 
 // The others' next tile; false if none is left.
-template <class T, class Queries>
-__device__ bool next(Shared<T>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
+template <class T, int D, class Queries>
+__device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   return tiles.get(tile, smem.index[q.place]);
 }
 
 // Starts the copies of a tile. One thread.
-template <class T, class Keys, class Queries>
-__device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& q_map, const TensorMap& k_map,
+template <class T, int D, class Keys, class Queries>
+__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
-  constexpr int kv_bytes = Bc * D * sizeof(T);
+  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
@@ -114,9 +122,10 @@ __device__ __forceinline__ void load(Shared<T>& smem, const TensorMap& q_map, co
 }
 
 // A consumer's 64 rows of a tile.
-template <bool polynomial, class T, class Keys, class Queries>
-__device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
+template <bool polynomial, class T, int D, class Keys, class Queries>
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
                                        float* lse) {
+  constexpr int Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
@@ -229,17 +238,18 @@ __device__ __forceinline__ void attend(Shared<T>& smem, const Problem& p, Tile t
   release(smem.o_full[q.place]);
 }
 
-template <bool polynomial, class T>
+template <bool polynomial, class T, int D>
 __global__ void __launch_bounds__(threads, 1)
-    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, 1, Nq, 64], in boxes of Br rows
-            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, 1, Nk, 64], in boxes of Bc rows
+    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
+            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
             Problem p, TileList<Br> tiles,
             int* taken,  // how many of the list, without the first of each thread block; null if those are all
             float* lse)  // [B, H, Nq]
 {
-  Shared<T>& smem = *dynamic_shared<Shared<T>, tile_alignment>();
+  constexpr int stages = Shape<D>::stages;
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.q_full[i], 1);
@@ -298,16 +308,17 @@ __global__ void take_none(int* taken) {
 
 // `polynomial`: FMA instructions make an eighth of the exponentials.
 void forward_late(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool polynomial) {
-  if (p.head_dim > D) return forward_fitted(p, args, stream, true);
-  attention::by_dtype(p, [&]<class T>() {
+  if (p.head_dim > 64) return forward_fitted(p, args, stream, true);
+  attention::by_dtype_and_head_dim<64>(p, [&]<class T, int D>() {
+    constexpr int Bc = Shape<D>::Bc;
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
     const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
     int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
     if (taken) launch(take_none, {1, 1, 0, stream}, taken);
-    launch_grid(polynomial ? forward<true, T> : forward<false, T>,
-                {unsigned(blocks), threads, sizeof(Shared<T>), stream}, taken ? Blocks::dependent : Blocks::apart,
+    launch_grid(polynomial ? forward<true, T, D> : forward<false, T, D>,
+                {unsigned(blocks), threads, sizeof(Shared<T, D>), stream}, taken ? Blocks::dependent : Blocks::apart,
                 tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
                 tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p,
                 tiles, taken, args.lse);

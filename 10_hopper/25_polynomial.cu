@@ -3,9 +3,9 @@
 // No kernel of its own: that of late, with another exponentiate_in_place() in its loop (device/lazy_softmax.h).
 //
 // What changed since late: one exponential in eight is made by exp2_polynomial() (device/math.h). It takes eight
-// instructions where the exp unit needs one, but other units run them. The error of the polynomial is a third of an
-// fp16's, to which P is rounded next. It makes 0 of NaN. But the vote whether m has to rise sees every NaN, and after it
-// keep_nan() looks for those that would get lost. l carries them to the end: the loop has no instruction for it.
+// instructions where the exp unit needs one, but other units run them. Its error is less than a fifth of that of
+// rounding P to fp16. It makes 0 of NaN. But the vote whether m has to rise sees every NaN, and after it keep_nan()
+// looks for those that would get lost. l carries them to the end: the loop has no instruction for it.
 //
 // Expected limit: as before. An exp unit makes 16 results a clock, so with an eighth fewer a tile keeps it busy for 448
 // clocks of 512; but each consumer's own way through a tile gets longer.

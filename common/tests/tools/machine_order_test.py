@@ -62,7 +62,7 @@ class Order(unittest.TestCase):
                         for kernel, lines in by_name(machine_code(self.tools, LATE, ARCHITECTURE)).items()
                         for graph in [code.graph_of(lines)]}
         self.assertEqual({kernel: count for kernel, count in exponentials.items() if "forward" in kernel},
-                         {f"hopper::forward<{polynomial},{dtype}>": 56 if polynomial == "true" else 64
+                         {f"hopper::forward<{polynomial},{dtype},64>": 56 if polynomial == "true" else 64
                           for polynomial in ("true", "false") for dtype in ("__half", "__nv_bfloat16")})
 
     def test_a_backward_with_the_mask_before_the_exponentials(self) -> None:
