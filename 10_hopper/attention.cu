@@ -6,7 +6,7 @@
 namespace hopper {
 
 extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
-    dynamic, narrow, ahead, rounds, fitted, prompt;
+    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial, chosen;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
     converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward;
 
@@ -67,7 +67,10 @@ const attention::Chapter chapter = {
               {.name = "cyclic",
                .idea = "blocks of one head begin at different queries, so that none waits for its turn",
                .backward = cyclic_backward},
-              prompt},
+              prompt,
+              late,
+              polynomial,
+              chosen},
     .starts_from = &narrow};
 
 }  // namespace hopper

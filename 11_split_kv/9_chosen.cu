@@ -5,10 +5,10 @@
 //   `tall`       up to 16 rows of queries a kv head: a tile that is as low as an mma; not for head dims above 128
 //   `warpgroup`  for more, while their products cost less than reading K and V
 //   `even`       for still more, where whole tiles of 192 rows would leave multiprocessors without work
-//   `prompt`     of chapter 10 for all others
+//   `prompt`     of chapter 10 for all others, or `polynomial`: chapter 10's own `chosen` says which
 //
 // and on a GPU that does not have the instructions of Hopper: `tall` instead of `warpgroup`, `packed` instead of
-// `even`, and `balanced` of chapter 08 instead of `prompt`.
+// `even`, and `balanced` of chapter 08 instead of those of chapter 10.
 //
 // What changed since 8_even: `even` gets the problems between few rows and many, other kernels get the others.
 //
@@ -26,7 +26,7 @@ extern const attention::Rung balanced;
 }
 
 namespace hopper {
-extern const attention::Rung prompt;
+extern const attention::Rung chosen;
 }
 
 namespace split_kv {
@@ -88,10 +88,10 @@ const Forward& chosen_for(const Problem& p) {
   if (rows <= low_rows && !is_wide(p)) return tall.forward;
   if (even.forward.unsupported(p).empty()) {
     // With half as many queries as keys, or more, under the causal mask tiles differ: `prompt` takes the longest first.
-    if (p.mask == attention::Mask::causal && 2 * p.seq_q >= p.seq_k) return hopper::prompt.forward;
+    if (p.mask == attention::Mask::causal && 2 * p.seq_q >= p.seq_k) return hopper::chosen.forward.chooses(p);
     const Times times = times_of(p);
     const double split = std::min(times.warpgroup, times.even);
-    if (times.prompt < split) return hopper::prompt.forward;
+    if (times.prompt < split) return hopper::chosen.forward.chooses(p);
     return times.warpgroup < times.even ? warpgroup.forward : even.forward;
   }
   constexpr int Br = 128, blocks = 2;  // 08's rows of a thread block, and its blocks per multiprocessor

@@ -1,5 +1,5 @@
-// The forward of this chapter on Hopper: the loop of chapter 10's last (20_fitted.cu, launched as 23_prompt.cu does),
-// with what models add where extras.h says that it is wanted. Read it beside that file: what is not about views,
+// The forward of this chapter on Hopper: the loop of chapter 10's `fitted` (20_fitted.cu, launched as 23_prompt.cu
+// does), with what models add where extras.h says that it is wanted. Read it beside that file: what is not about views,
 // windows, scores or sinks is the same.
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each of 192 or 128 query rows of one

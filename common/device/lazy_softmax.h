@@ -144,8 +144,12 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[blocks][columns / 2][
       }
 }
 
-// P = 2^x in place of x, in fp32, and l: for where the registers of P's fragments are still read by a product.
-template <int blocks, int columns>
+// Which pairs of x the polynomial gets, of a column of fragments and the rows h of it: every eighth.
+__device__ constexpr bool by_polynomial(int n, int h) { return n % 4 == 3 && n / 4 % 2 != h; }
+
+// P = 2^x in place of x, in fp32, and l: for where the registers of P's fragments are still read by a product. With the
+// polynomial, FMA instructions make some pairs, and the exp unit the others.
+template <bool polynomial = false, int blocks, int columns>
 __device__ __forceinline__ void exponentiate_in_place(float (&x)[blocks][columns][4], Rows<blocks>& rows,
                                                       Watched tile = {}) {
 #pragma unroll
@@ -155,10 +159,23 @@ __device__ __forceinline__ void exponentiate_in_place(float (&x)[blocks][columns
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         float* pair = x[b][n] + 2 * h;
-        for (int c = 0; c < 2; c++) pair[c] = exp2_approx(pair[c]);
+        const bool by_fma = polynomial && by_polynomial(n, h);
+        for (int c = 0; c < 2; c++) pair[c] = by_fma ? exp2_polynomial(pair[c]) : exp2_approx(pair[c]);
         rows.minus_l[b][h] -= pair[0] + pair[1];
       }
   watch("P", tile, x);
+}
+
+// l becomes NaN if an x is of which the polynomial would make 0; then O and LSE do. After raise_max(), which makes NaN
+// of an x that is inf, and only where subtract_max() says that m has to rise: that sees NaN as above the headroom.
+template <int blocks, int columns>
+__device__ __forceinline__ void keep_nan(const float (&x)[blocks][columns][4], Rows<blocks>& rows) {
+#pragma unroll
+  for (int b = 0; b < blocks; b++)
+#pragma unroll
+    for (int n = 0; n < columns; n++)
+      for (int r = 0; r < 4; r++)
+        if (by_polynomial(n, r / 2) && isnan(x[b][n][r])) rows.minus_l[b][r / 2] = x[b][n][r];
 }
 
 // Shows m and l, and O, as they are when a tile is done.

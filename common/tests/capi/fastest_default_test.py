@@ -43,7 +43,6 @@ OPEN = {
         "B1 H16/16 N16384x16384 D128 causal: 10_hopper/prompt",
     ],
     "nvidia-h100-80gb-hbm3/sweep-bf16-forward.json": [
-        "B1 H32/32 N16384x16384 D64 full: 10_hopper/prompt",
         "B32 H16/16 N512x512 D128 causal: 09_rope_fused/overlapped",
     ],
     "nvidia-h100-80gb-hbm3/sweep-fp16-backward.json": [
@@ -54,8 +53,6 @@ OPEN = {
         "B1 H16/16 N16384x16384 D128 causal: 10_hopper/prompt",
     ],
     "nvidia-h100-80gb-hbm3/sweep-fp16-forward.json": [
-        "B1 H32/32 N16384x16384 D64 full: 10_hopper/prompt",
-        "B2 H32/32 N8192x8192 D64 causal: 10_hopper/prompt",
         "B32 H16/16 N512x512 D128 causal: 09_rope_fused/overlapped",
     ],
     "nvidia-h200/models-backward.json": [
@@ -72,17 +69,11 @@ OPEN = {
         "B1 H16/16 N16384x16384 D128 full: 10_hopper/prompt",
         "B1 H16/16 N16384x16384 D128 causal: 10_hopper/prompt",
     ],
-    "nvidia-h200/sweep-bf16-forward.json": [
-        "B1 H32/32 N16384x16384 D64 full: 10_hopper/prompt",
-    ],
     "nvidia-h200/sweep-fp16-backward.json": [
         "B1 H32/32 N16384x16384 D64 full: 10_hopper/prompt",
         "B2 H32/32 N8192x8192 D64 causal: 10_hopper/prompt",
         "B2 H16/16 N8192x8192 D128 full: 10_hopper/prompt",
         "B1 H16/16 N16384x16384 D128 full: 10_hopper/prompt",
-    ],
-    "nvidia-h200/sweep-fp16-forward.json": [
-        "B1 H32/32 N16384x16384 D64 causal: 10_hopper/prompt",
     ],
 }
 # Points of which the default's rung is younger than the record: it has no time there.
@@ -193,6 +184,18 @@ class Judging(unittest.TestCase):
         self.assertIn("1.100 times", slower(point) or "")
         point["results"][-1]["runs"] = "10_hopper/shared"
         self.assertIsNone(slower(point))
+
+    def test_half_the_head_dim_with_many_keys_and_tiles(self) -> None:
+        """Only there 10_hopper/polynomial was measured to be faster."""
+        def forward(**said: int) -> str:
+            problem = {**self.POINT["problem"], "batch": 4, "heads": 32, "kv_heads": 8, "head_dim": 64, **said}
+            return taken({"problem": problem, "rope": False, "direction": "forward"})
+        for causal in (False, True):
+            self.assertEqual(forward(causal=causal), "10_hopper/polynomial")
+            self.assertEqual(forward(causal=causal, head_dim=40), "10_hopper/polynomial")
+            self.assertEqual(forward(causal=causal, head_dim=72), "10_hopper/prompt")
+            self.assertEqual(forward(causal=causal, seq_q=2048, seq_k=2048), "10_hopper/prompt")  # few keys
+        self.assertEqual(forward(causal=True, batch=1, heads=2, kv_heads=2), "10_hopper/prompt")  # few tiles
 
     def test_the_default_has_no_time(self) -> None:
         with self.assertRaises(KeyError):

@@ -238,6 +238,9 @@ __global__ void evaluate_kernel(Function function, const float* x, float* y) {
     case Function::exp2_approx:
       result = exp2_approx(value);
       break;
+    case Function::exp2_polynomial:
+      result = exp2_polynomial(value);
+      break;
     case Function::log2_approx:
       result = log2_approx(value);
       break;

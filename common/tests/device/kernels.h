@@ -67,7 +67,7 @@ std::vector<uint16_t> from_float(DType dtype, const Floats& x);
 Words pack2(DType dtype, const Floats& low, const Floats& high);
 Floats unpack2(DType dtype, const Words& packed);  // x and y of each, in turn
 
-enum class Function { exp2_approx, log2_approx, warp_sum, warp_max, quad_sum, quad_max };
+enum class Function { exp2_approx, exp2_polynomial, log2_approx, warp_sum, warp_max, quad_sum, quad_max };
 Floats evaluate(Function function, const Floats& x);  // a multiple of 32 values; one warp takes 32
 
 }  // namespace device_tests

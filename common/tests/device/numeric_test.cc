@@ -134,6 +134,43 @@ TEST_F(Math, Exp2Approx) {
   }
 }
 
+// P is rounded to 16 bits, and beside the error of that the polynomial's should not matter: neither the largest nor the
+// mean one.
+TEST_F(Math, Exp2Polynomial) {
+  Floats x(65536);
+  for (int n = 0; n < 65536; n++) x[n] = -14 + n / 2260.0f;  // up to 15: results that are normal in fp16
+  const Floats by_polynomial = evaluate(Function::exp2_polynomial, x), by_unit = evaluate(Function::exp2_approx, x);
+  struct Error {
+    double most = 0, squares = 0;
+  };
+  const auto error = [&](const Floats& y) {
+    Error sum;
+    for (size_t n = 0; n < x.size(); n++) {
+      const double one = y[n] / std::exp2(double(x[n])) - 1;
+      sum.most = std::max(sum.most, std::abs(one)), sum.squares += one * one;
+    }
+    return sum;
+  };
+  EXPECT_LT(error(by_polynomial).most, 8.6e-5);
+  for (const DType dtype : {DType::fp16, DType::bf16}) {
+    const auto rounded = [&](const Floats& y) { return error(to_float(dtype, from_float(dtype, y))); };
+    const Error unit = rounded(by_unit), polynomial = rounded(by_polynomial);
+    EXPECT_LT(error(by_polynomial).most, unit.most / 5);
+    EXPECT_LT(polynomial.squares, 1.1 * unit.squares);
+  }
+}
+
+TEST_F(Math, Exp2PolynomialOfWhatIsVerySmall) {
+  Floats x(32, -inf);
+  for (int n = 0; n < 16; n++) x[n] = -126 + n / 16.0f;         // the smallest normal results
+  for (int n = 16; n < 24; n++) x[n] = -126 - (n - 15) / 8.0f;  // denormal
+  x[24] = -127.5f, x[25] = -1000, x[26] = -1e30f, x[27] = nan;
+  const Floats y = evaluate(Function::exp2_polynomial, x);
+  for (int n = 0; n < 16; n++) EXPECT_NEAR(y[n] / std::exp2(double(x[n])), 1, 8.6e-5) << x[n];
+  for (int n = 16; n < 24; n++) EXPECT_NEAR(y[n], std::exp2(double(x[n])), 0x1p-126) << x[n];
+  for (int n = 24; n < 32; n++) EXPECT_EQ(y[n], 0) << x[n];  // NaN too: whoever calls it keeps that
+}
+
 TEST_F(Math, Log2Approx) {
   Floats x(1024);
   for (int n = 0; n < 1024; n++) x[n] = std::exp2(-30 + 60 * n / 1023.0f);

@@ -6,12 +6,14 @@ import unittest
 from pathlib import Path
 
 from tools.base import ROOT
-from tools.machine_code import order
+from tools.machine_code import code, order
 from tools.machine_code.compiling import find, machine_code
+from tools.machine_code.executed import by_name
 
 ARCHITECTURE = "sm_90a"  # the only one that has wgmma
 AHEAD = ROOT / "10_hopper" / "17_ahead.cu"
 AHEAD_BACKWARD = ROOT / "10_hopper" / "17_ahead_backward.cu"
+LATE = ROOT / "10_hopper" / "24_late.cu"  # polynomial's kernel, too
 WAIT = "    mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it\n"
 
 
@@ -39,13 +41,29 @@ class Order(unittest.TestCase):
         """And the build of each of these looks whether it is so."""
         marked = {path.name for path in ROOT.glob("10_hopper/*.cu") if order.MARK in path.read_text()}
         self.assertEqual(marked, {"17_ahead.cu", "17_ahead_backward.cu", "18_fetched_backward.cu", "20_fitted.cu",
-                                  "21_shared_backward.cu"})
+                                  "21_shared_backward.cu", "24_late.cu"})
         self.assertEqual(len(order.marked(ROOT / "12_variants" / "hopper_views.cu")), 2)  # in its two headers
 
     def test_a_forward_without_the_branch_between(self) -> None:
         wrong = self.changed(AHEAD, WAIT, "")
         self.assertEqual(len(wrong), 4)  # two dtypes, two head dims
         self.assertRegex(wrong[0], r"17_ahead\.cu:\d+: in hopper::forward<.*> \d+ of \d+ exponentials stand behind")
+
+    def test_a_wait_that_does_not_need_the_sums(self) -> None:
+        """The branch does not do for the polynomial: ptxas moves some exponentials behind it."""
+        wrong = self.changed(LATE, "ring.parity ^ unsigned(never)", "ring.parity")
+        self.assertEqual(len(wrong), 2)  # two dtypes
+        self.assertRegex(wrong[0], r"24_late\.cu:\d+: in hopper::forward<true,.*> \d+ of 56 exponentials stand behind")
+
+    def test_the_exp_unit_has_an_eighth_less_to_do(self) -> None:
+        place, = order.marked(LATE)
+        exponentials = {kernel: sum(one.name == "MUFU" and "EX2" in one.modifiers and place in one.places
+                                    for block in graph.reached for one in graph.blocks[block])
+                        for kernel, lines in by_name(machine_code(self.tools, LATE, ARCHITECTURE)).items()
+                        for graph in [code.graph_of(lines)]}
+        self.assertEqual({kernel: count for kernel, count in exponentials.items() if "forward" in kernel},
+                         {f"hopper::forward<{polynomial},{dtype},64>": 56 if polynomial == "true" else 64
+                          for polynomial in ("true", "false") for dtype in ("__half", "__nv_bfloat16")})
 
     def test_a_backward_with_the_mask_before_the_exponentials(self) -> None:
         self.assertEqual(len(self.changed(AHEAD_BACKWARD, "make_p_ahead<Br>", "make_p<Br>")), 2)

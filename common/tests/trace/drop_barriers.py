@@ -93,7 +93,7 @@ def run(program: str, *arguments: str, without: str = "", **order: str) -> subpr
 def borrowers(source: Path) -> list:
     """The rungs without kernels of their own that launch those of the source: what waits for a kernel before it may only
     do so there."""
-    offered = re.findall(r"^void (\w+)\(", source.read_text(), re.M)
+    offered = re.findall(r"^void (\w+)\([^;{]*{", source.read_text(), re.M)
     return [path.stem.partition("_")[2] for path in sorted(source.parent.glob("[0-9]*_*.cu"))
             for text in [path.read_text()] if "__global__" not in text
             and any(re.search(rf"^void {name}\([^;{{]*\);", text, re.M) for name in offered)]
