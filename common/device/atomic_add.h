@@ -7,6 +7,7 @@
 // not wait for it. One instruction from compute capability 9.0 on, four before.
 __device__ inline void atomic_add_4(float* to, const float* x) {
 #if defined(WORKBOOK_SIMT)
+  simt::registers_read(x, 4);
   simt::atomic_add_4(to, x);
 #elif __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])

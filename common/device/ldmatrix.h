@@ -45,6 +45,7 @@ template <int MATRICES, bool TRANS>
 __device__ inline void ldmatrix_on_cpu(const char* name, uint32_t* r, const void* row) {
   LdmatrixOperands operands = {r, static_cast<const uint16_t*>(row)};
   if (simt::lane() < 8 * MATRICES) simt::ldmatrix_row(row);
+  simt::registers_written(r, MATRICES);
   simt::warp_collective(name, 0xffffffff, &operands, ldmatrix_of_lanes<MATRICES, TRANS>);
 }
 #endif

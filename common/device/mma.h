@@ -81,6 +81,10 @@ __device__ inline void mma_m16n8k16(float* c, const uint32_t* a, const uint32_t*
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
 #ifdef WORKBOOK_SIMT
   MmaOperands operands = {c, a, b};
+  simt::registers_read(a, 4);
+  simt::registers_read(b, 2);
+  simt::registers_read(c, 4);
+  simt::registers_written(c, 4);
   simt::warp_collective("mma.m16n8k16", 0xffffffff, &operands, mma_on_cpu<T>);
 #else
   if constexpr (std::is_same_v<T, __half>) {

@@ -149,6 +149,7 @@ __device__ __forceinline__ void wgmma(float (&d)[fragments][4], const uint32_t (
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
   static_assert(wgmma_has_columns<8 * fragments>, "N is 64 to 192 in steps of 16, or 256");
 #ifdef WORKBOOK_SIMT
+  simt::registers_read(a, 4);
   simt::wgmma(std::is_same_v<T, __half>, 8 * fragments, d[0], a, b, b_major == Major::mn, accumulate);
 #else
   wgmma_ptx::from_registers<T, b_major == Major::mn>(d, a, b, accumulate);

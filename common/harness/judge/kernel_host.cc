@@ -28,6 +28,7 @@
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/modules.h"
+#include "simt/hopper/bulk_copy.h"
 
 extern "C" const char handed_in[];
 
@@ -126,9 +127,29 @@ class OwnMemory final : public simt::Observer {
  public:
   void accessed(const simt::MemoryAccess& access) override {
     if (access.space != simt::MemoryAccess::elsewhere || access.access == simt::Access::read) return;
-    if (!simt::worker->in_kernels_frames(access.address))
-      simt::worker->fail(cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(access.pc),
-                         "invalid write outside of the kernel's memory and variables");
+    if (!simt::worker->in_kernels_frames(access.address)) refuse(access.pc);
+  }
+  // What the engine copies for a kernel is between shared memory, as it sees to itself, and global memory.
+  void copy_starts(const simt::Copy& copy, const simt::PendingCopies&) override {
+    if (copy.source_bytes > 0) require_global(copy.pc, copy.global, copy.source_bytes);
+  }
+  void bulk_load_starts(const simt::BulkCopy& copy, const simt::Mbarrier&) override { require_global(copy); }
+  void bulk_store_starts(const simt::BulkCopy& copy) override { require_global(copy); }
+
+ private:
+  static void require_global(const simt::BulkCopy& copy) {
+    if (copy.kind == simt::BulkCopy::remote) return;
+    copy.for_each_piece([&](const char*, const char* global, int bytes) {
+      if (global != nullptr) require_global(copy.pc, global, size_t(bytes));
+    });
+  }
+  static void require_global(const void* pc, const void* address, size_t bytes) {
+    for (const void* end : {address, static_cast<const void*>(static_cast<const char*>(address) + bytes - 1)})
+      if (simt::worker->memory_access(pc, end, 1, simt::Access::read).space != simt::MemoryAccess::global) refuse(pc);
+  }
+  [[noreturn]] static void refuse(const void* pc) {
+    simt::worker->fail(cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(pc),
+                       "invalid write outside of the kernel's memory and variables");
   }
 };
 

@@ -17,6 +17,9 @@ Copy cp_async_of(Worker& self, const void* pc, void* shared, const void* global,
   if (reinterpret_cast<std::uintptr_t>(shared) % bytes != 0 || reinterpret_cast<std::uintptr_t>(global) % bytes != 0)
     self.fail(cudaErrorMisalignedAddress, &self.current(), source_line(stack),
               "cp.async of " + std::to_string(bytes) + " bytes: an address is not a multiple of that");
+  if (!self.shared().contains(shared, bytes))
+    self.fail(cudaErrorIllegalAddress, &self.current(), source_line(stack),
+              "cp.async of " + std::to_string(bytes) + " bytes to where no shared memory is");
   return {shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(source_bytes), self.current().number, pc};
 }
 

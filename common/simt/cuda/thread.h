@@ -138,12 +138,17 @@ void matrix_product(std::uint64_t flops);
 inline namespace SIMT_VARIANT {
 #ifdef SIMT_TRACED
 void ldmatrix_row(const void* row);
+// A collective reads these registers, or writes them: accesses of the kernel's, if they are none.
+void registers_read(const void* first, int count);
+void registers_written(const void* first, int count);
 void note_update(const void* pc, const void* p, std::size_t bytes);
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
 void watch_step(const char* name);
 float peek(const float* from);  // no access of the kernel's: it is not counted
 #else
 inline void ldmatrix_row(const void*) {}
+inline void registers_read(const void*, int) {}
+inline void registers_written(const void*, int) {}
 inline void note_update(const void*, const void*, std::size_t) {}
 inline void watch(const char*, std::int64_t, std::int64_t, float, bool) {}
 inline void watch_step(const char*) {}

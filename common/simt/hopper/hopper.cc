@@ -155,6 +155,9 @@ void call_product(const ProductCall& call) {
   if ((self.current().number / 128 + 1) * 128 > block.x * block.y * block.z)
     self.fail(cudaErrorLaunchFailure, &self.current(), line_of(call.pc),
               "wgmma: the block has not all 128 threads of this warpgroup");
+  if (!self.in_kernels_frames(reinterpret_cast<std::uintptr_t>(call.d)))
+    self.fail(cudaErrorLaunchFailure, &self.current(), line_of(call.pc),
+              "wgmma: its sums are no variables of the thread");
   ProductCall operand = call;
   self.warp_collective({"wgmma.mma_async", {nullptr, 0, call.pc}}, &operand, start_product);
 }

@@ -7,6 +7,22 @@ namespace simt::traced {
 
 void ldmatrix_row(const void* row) { this_worker("ldmatrix").tell_of_ldmatrix_row(__builtin_return_address(0), row); }
 
+namespace {
+void registers(const void* pc, const void* first, int count, Access access) {
+  Worker& self = this_worker("a collective");
+  const auto begin = reinterpret_cast<std::uintptr_t>(first), end = begin + 4 * static_cast<std::uintptr_t>(count);
+  if (self.in_kernels_frames(begin) && self.in_kernels_frames(end - 1)) return;
+  for (std::uintptr_t at = begin; at < end; at += 4) self.tell_of_access(pc, reinterpret_cast<void*>(at), 4, access);
+}
+}  // namespace
+
+void registers_read(const void* first, int count) {
+  registers(__builtin_return_address(0), first, count, Access::read);
+}
+void registers_written(const void* first, int count) {
+  registers(__builtin_return_address(0), first, count, Access::write);
+}
+
 void note_update(const void* pc, const void* p, std::size_t bytes) {
   if (worker != nullptr && worker->in_kernel()) worker->tell_of_access(pc, p, bytes, Access::atomic);
 }
