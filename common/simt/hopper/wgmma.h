@@ -96,6 +96,8 @@ class Products {
   };
 
   void check(const Product& product, Worker& worker) const;
+  template <bool fp16>
+  void read_operands(const Product& product, const Worker& worker);
   void multiply(const Product& product, const Worker& worker, float* sum);
 
   struct {

@@ -21,7 +21,8 @@ def made_of(build: Path, target: Path) -> list:
     first, *files = told.stdout.splitlines() or [""]
     if told.returncode != 0 or "(VALID)" not in first:
         return []
-    return [Path(os.path.normpath(build / file.strip())) for file in files if file.strip()]
+    paths = [Path(os.path.normpath(build / file.strip())) for file in files if file.strip()]
+    return [path for path in paths if not path.name.startswith("cmake_pch.")]  # what that includes is among them itself
 
 
 def same(mine: Path, other: Path, copy: Path, original: Path) -> bool:
