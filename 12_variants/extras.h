@@ -72,28 +72,33 @@ struct Linear {
   __device__ float slope(float) const { return 1; }
 };
 
-// tanh(x) = 1 - 2 / (1 + e^2x), with the errors of two approximate instructions, about 2^-21. (The hardware's own
-// tanh.approx errs by 2^-11: with a cap of 30 that would be 1.5% of P.)
-__device__ inline float tanh_from_exp2(float x) { return 1 - 2 * reciprocal_approx(1 + exp2_approx(2 * log2_e * x)); }
+// tanh(x) = 1 - 2 / (1 + e^2x), with the errors of two approximate instructions, about 2^-21. It is given 2 log2(e) x.
+// (The hardware's own tanh.approx errs by 2^-11: with a cap of 30 that would be 1.5% of P.)
+__device__ inline float tanh_from_exp2(float y) { return fmaf(-2, reciprocal_approx(1 + exp2_approx(y)), 1); }
 
-// The same without the special function unit, for |x| <= 1: an odd polynomial in x = in * s with the least relative
-// error, 2^-20.5 with its roundings. times * tanh(in * s) is s (c[0] + c[1] s^2 + c[2] s^4 + ..).
+// The same without the special function unit, where |x| is not too large: an odd polynomial in x = in * s with the
+// least relative error, 2^-20.5 with its roundings. times * tanh(in * s) is s (c[0] + c[1] s^2 + c[2] s^4 + ..).
+template <int terms>
 struct TanhSeries {
   float largest;  // |s|; below 0 if powers of `in` leave fp32: then there is no series
-  float c[6];
+  float c[terms];
 
   __host__ __device__ TanhSeries(float in, float times) : largest(-1) {
-    constexpr float p[6] = {0.9999994f, -0.33329043f, 0.13281438f, -0.05160576f, 0.0167432f, -0.00306709f};
-    if (fabsf(in) > 5e-4f && fabsf(in) < 1e2f) largest = fabsf(1 / in);
+    constexpr float range = terms == 3 ? 0.25f : terms == 4 ? 0.5f : 1;  // of x
+    constexpr float p[3][6] = {{0.9999996f, -0.33321908f, 0.12841613f},
+                               {0.99999946f, -0.33326318f, 0.13190297f, -0.04440223f},
+                               {0.9999994f, -0.33329043f, 0.13281438f, -0.05160576f, 0.0167432f, -0.00306709f}};
+    static_assert(terms == 3 || terms == 4 || terms == 6);
+    if (fabsf(in) > 5e-4f && fabsf(in) < 1e2f) largest = range * fabsf(1 / in);
     float power = times * in;
-    for (int i = 0; i < 6; i++, power *= in * in) c[i] = p[i] * power;
+    for (int i = 0; i < terms; i++, power *= in * in) c[i] = p[terms == 3 ? 0 : terms == 4 ? 1 : 2][i] * power;
   }
-  __device__ float operator()(float s, float) const {
+  __device__ float less(float s, float m) const {
     const float square = s * s;
-    float sum = c[5];
+    float sum = c[terms - 1];
 #pragma unroll
-    for (int i = 4; i >= 0; i--) sum = sum * square + c[i];
-    return sum * s;
+    for (int i = terms - 2; i >= 0; i--) sum = sum * square + c[i];
+    return fmaf(sum, s, -m);
   }
 };
 
@@ -101,12 +106,17 @@ struct TanhSeries {
 struct Softcap {
   static constexpr bool has_slope = true, has_series = true, has_line = false;
   float in, cap_log2, per_cap_log2;
-  TanhSeries series;  // of the score where it is within its cap, as nearly all are
+  TanhSeries<3> small;   // of the score where it is within a quarter of its cap, as most are
+  TanhSeries<6> series;  // where it is within its cap, as nearly all are
 
   __host__ __device__ Softcap(const Problem& p, const float*)
-      : in(p.scale / p.softcap), cap_log2(p.softcap * log2_e), per_cap_log2(1 / cap_log2), series(in, cap_log2) {}
+      : in(p.scale / p.softcap),
+        cap_log2(p.softcap * log2_e),
+        per_cap_log2(1 / cap_log2),
+        small(in, cap_log2),
+        series(in, cap_log2) {}
   __device__ Softcap of_head(int) const { return *this; }
-  __device__ float operator()(float s, float) const { return cap_log2 * tanh_from_exp2(s * in); }
+  __device__ float operator()(float s, float) const { return cap_log2 * tanh_from_exp2(s * (2 * log2_e * in)); }
   __device__ float slope(float score) const {  // 1 - tanh^2
     const float tanh = score * per_cap_log2;
     return 1 - tanh * tanh;
@@ -144,6 +154,11 @@ __device__ __forceinline__ float less(const Line& line, float s, float own, int 
   return s * line.scale_log2 + (line.per_key * column - (line.per_key * own + m));
 }
 
+template <int terms>
+__device__ __forceinline__ float less(const TanhSeries<terms>& series, float s, float, int, float m) {
+  return series.less(s, m);
+}
+
 // f(score function), for all s of a warp, whose distances are from `nearest` to `furthest`. If they are small enough, a
 // series takes the function's place; if all keys are on one side, a line.
 template <class Score, int blocks, int columns, class F>
@@ -152,12 +167,14 @@ __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[
   if constexpr (Score::has_line)
     if (nearest >= 0 || furthest <= 0) return f(score.line(nearest >= 0));
   if constexpr (Score::has_series) {
-    float largest = 0;
+    float of[4] = {};  // four at a time: one after the other, each waits for the one before
 #pragma unroll
     for (int b = 0; b < blocks; b++)
 #pragma unroll
       for (int n = 0; n < columns; n++)
-        for (int r = 0; r < 4; r++) largest = fmaxf(largest, fabsf(s[b][n][r]));
+        for (int r = 0; r < 4; r++) of[r] = fmaxf(of[r], fabsf(s[b][n][r]));
+    const float largest = fmaxf(fmaxf(of[0], of[1]), fmaxf(of[2], of[3]));
+    if (!__any_sync(0xffffffff, largest > score.small.largest)) return f(score.small);
     if (!__any_sync(0xffffffff, largest > score.series.largest)) return f(score.series);
   }
   return f(score);

@@ -81,12 +81,20 @@ struct Work {
   Tiles queries;
   int head_tiles;   // of all queries of a head
   unsigned before;  // tiles of queries that came to this block before these
-
-  // How many came before tile i of a head: a Ring of two in no register of its own.
-  __device__ unsigned step(int head, int i) const {
-    return before + (head - first_head) * (queries.stop - queries.start) + queries.stop - 1 - i;
-  }
 };
+
+// The same, for the compiler too: all lanes of a warp have it from one of them, so it has its place in the registers
+// that a warp shares, and a loop reads no shared memory for it.
+__device__ inline Work shared_by_lanes(const Work& work) {
+  const auto of = [](auto x) { return __shfl_sync(0xffffffff, x, 0); };
+  return {of(work.kv_head),
+          of(work.j0),
+          of(work.first_head),
+          of(work.last_head),
+          {of(work.queries.start), of(work.queries.stop)},
+          of(work.head_tiles),
+          of(work.before)};
+}
 
 // The work of a ticket.
 template <class X, int Br>
@@ -271,7 +279,7 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
 
 // A consumer's 64 keys.
 template <class X, class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& p, const Work& work,
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& p, Work work,
                                               const typename X::Score& scores) {
   constexpr int Br = Shape<D>::Br;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
@@ -284,12 +292,13 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
   const int first_query = D == 128 ? 0 : consumer * 64;
 
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
+  unsigned step = work.before;  // tiles of queries that came before
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
     const typename X::Score score = scores.of_head(head);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--) {
-      const unsigned step = work.step(head, i), place = step % 2, parity = step / 2 % 2;
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
+      const unsigned place = step % 2, parity = step / 2 % 2;
       const T *q = smem.q[place], *d_o = smem.d_o[place];
       const float* stats = smem.stats[place];
       T* ds = smem.ds[place];
@@ -443,7 +452,7 @@ __global__ void __launch_bounds__(threads, 1)
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    for (; next(smem, kv); kv.advance()) differentiate<X>(smem, maps, p, smem.work[kv.parity], score);
+    for (; next(smem, kv); kv.advance()) differentiate<X>(smem, maps, p, shared_by_lanes(smem.work[kv.parity]), score);
   }
 }
 

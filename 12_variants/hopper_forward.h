@@ -21,6 +21,9 @@
 // Window: K and V come from the first tile that a row of the block sees to the last. Of those a consumer lets pass by
 // what its own 64 rows do not see, on both sides. A tile is masked if it crosses an edge of what the warp's 16 rows
 // see.
+//
+// ALiBi: x grows with every tile that is nearer to the queries. From the first key on, m would rise in nearly all of
+// them. So the nearest tile comes first, and m is high enough from the start.
 #pragma once
 
 #include <algorithm>
@@ -94,6 +97,32 @@ __device__ Tiles key_tiles(const Problem& p, int first_row, int last_row) {
   return {start, max(start + 1, ceil_div(seen.end, Bc))};
 }
 
+// The order of a block's tiles of keys: from the first to the last, or where scores fall with the distance, from the
+// nearest to its last row down to the first, and then those behind it.
+template <int Bc, class X>
+struct KeyOrder {
+  static constexpr bool nearest_first = X::Score::has_line;
+  Tiles tiles;
+  int down;  // how many come before those behind
+
+  __device__ KeyOrder(const Problem& p, int first_row, int last_row)
+      : tiles(key_tiles<Bc, X>(p, first_row, last_row)), down(0) {
+    const int nearest = max(0, min(last_row, p.seq_q - 1) + p.seq_k - p.seq_q) / Bc;
+    if constexpr (nearest_first) down = min(nearest + 1, tiles.stop) - tiles.start;
+  }
+  __device__ int behind() const { return tiles.start + down; }
+  __device__ int steps() const { return tiles.stop - tiles.start; }
+  __device__ int tile(int step) const { return tiles.start + (step < down ? down - 1 - step : step); }
+
+  // The steps in which some of the block's rows take theirs. If these are on both sides of the nearest, those between
+  // are taken, too.
+  __device__ Tiles steps_of(Tiles own) const {
+    const int start = own.start - tiles.start, stop = own.stop - tiles.start;
+    if (down == 0) return {start, stop};
+    return {max(0, down - stop), stop > down ? stop : down - start};
+  }
+};
+
 // Tells the others the index of the next tile, which q_full will say is there. One thread.
 template <class T, int D, int consumers>
 __device__ void announce(Shared<T, D, consumers>& smem, int index, const Ring<2>& q) {
@@ -117,16 +146,20 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Forwar
   const HeadOfBatch head(tile.head, p.heads), kv_head(p.kv_head(tile.head), p.kv_heads);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   load_tile<D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
-  const Tiles tiles = key_tiles<Bc, X>(p, tile.i0, tile.i0 + Br - 1);
-#pragma unroll 1
-  for (int j = tiles.start; j < tiles.stop; j++, ring.advance()) {
+  const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
+  const auto load_keys = [&](int j) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
     load_tile<D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
     load_tile<D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
-  }
+    ring.advance();
+  };
+#pragma unroll 1
+  for (int j = order.behind() - 1; j >= order.tiles.start; j--) load_keys(j);
+#pragma unroll 1
+  for (int j = order.behind(); j < order.tiles.stop; j++) load_keys(j);
 }
 
 // x = score(S) - m, in place of S. True for the whole warp if a row needs another m, as in device/lazy_softmax.h.
@@ -161,8 +194,8 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = tile.i0 + warp_row, own_row = tile.i0 + wgmma_rows * consumer;
-  const Tiles tiles = key_tiles<Bc, X>(p, tile.i0, tile.i0 + Br - 1);
-  const Tiles own = key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1);
+  const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
+  const Tiles own = order.steps_of(key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1));
   const SeenKeys of_warp = seen_by<X>(p, first_row, first_row + 15);
   const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
@@ -186,7 +219,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   // Tiles that only the other warpgroups compute
   const auto let_pass = [&](int from, int to) {
 #pragma unroll 1
-    for (int j = from; j < to; j++, ring.advance()) {
+    for (int step = from; step < to; step++, ring.advance()) {
       mbarrier_wait(&smem.k_full[ring.place], ring.parity);
       release(smem.k_empty[ring.place]);
       mbarrier_wait(&smem.v_full[ring.place], ring.parity);
@@ -194,18 +227,19 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     }
   };
 
-  if constexpr (X::window) let_pass(tiles.start, own.start);
+  if constexpr (X::window || order.nearest_first) let_pass(0, own.start);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   watch_step("1. S = Q K^T");
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
-  if (make_x(own.start)) lazy_softmax::raise(s_reg, o_reg, rows, state);
-  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(own.start));
+  if (make_x(order.tile(own.start))) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(order.tile(own.start)));
 
 #pragma unroll 1
-  for (int j = own.start + 1; j < own.stop; j++) {
+  for (int step = own.start + 1; step < own.stop; step++) {
+    const int j = order.tile(step);
     const Ring<stages> before = ring;
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
@@ -247,7 +281,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   lazy_softmax::watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
   ring.advance();
-  let_pass(own.stop, tiles.stop);
+  let_pass(own.stop, order.steps());
 
   watch_step("O / l and LSE");
 #pragma unroll
@@ -270,7 +304,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
 template <class T, int D, int consumers, class X>
 __global__ void __launch_bounds__(threads<consumers>, 1)
     forward(const __grid_constant__ ForwardMaps maps, Problem p, TileList<Br<consumers>> tiles,
-            int* taken,  // how many of the list, without the first of each thread block; null if those are all
+            int* taken,  // how many of the list; null if each thread block has one and that is all
             typename X::Score score,
             float* lse,         // [B, H, Nq]
             const float* sink)  // [H], or none
@@ -303,7 +337,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int index = blockIdx.x;
-      for (; tiles.get(tile, index); index = taken ? gridDim.x + atomicAdd(taken, 1) : INT_MAX, q.advance()) {
+      for (; tiles.get(tile, index); index = taken ? atomicAdd(taken, 1) : INT_MAX, q.advance()) {
         announce(smem, index, q);
         load<X>(smem, maps, p, tile, ring, q);
       }
@@ -325,9 +359,9 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
   }
 }
 
-static __global__ void take_none(int* taken) {
-  watch_step("no tile is taken yet");
-  *taken = 0;
+static __global__ void take_first(int* taken, int blocks) {
+  watch_step("each thread block takes its first tile");
+  *taken = blocks;
 }
 
 // Whether what a row sees ends beside its own position. Then the first rows of a head see the fewest keys: their tiles
@@ -365,7 +399,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   tiles.mask = ends(p) ? attention::Mask::causal : attention::Mask::none;  // the last rows first, or the first ones
   const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
   int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
-  if (taken) launch(take_none, {1, 1, 0, stream}, taken);
+  if (taken) launch(take_first, {1, 1, 0, stream}, taken, blocks);
   launch_grid(forward<T, D, consumers, X>,
               {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
               taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),
