@@ -17,12 +17,12 @@ namespace variants {
 
 extern const attention::Forward views_forward;
 extern const attention::Backward views_backward;
-constinit const attention::Forward views_forward = {.unsupported = unsupported,
+constinit const attention::Forward views_forward = {.unsupported = not_8_to_128_nor_own_v,
                                                     .workspace_bytes = forward_workspace,
                                                     .run = run_forward<Plain>,
                                                     .writes_lse = true,
                                                     .takes = attention::views | attention::own_v};
-constinit const attention::Backward views_backward = {.unsupported = backward_unsupported,
+constinit const attention::Backward views_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
                                                       .workspace_bytes = backward_workspace,
                                                       .run = run_backward<Plain>,
                                                       .takes = attention::views | attention::own_v};

@@ -19,13 +19,13 @@ namespace variants {
 
 extern const attention::Forward window_forward;
 extern const attention::Backward window_backward;
-constinit const attention::Forward window_forward = {.unsupported = unsupported,
+constinit const attention::Forward window_forward = {.unsupported = not_8_to_128_nor_own_v,
                                                      .workspace_bytes = forward_workspace,
                                                      .run = run_forward<Window>,
                                                      .writes_lse = true,
                                                      .takes = attention::views | attention::own_v | attention::window};
 constinit const attention::Backward window_backward = {
-    .unsupported = backward_unsupported,
+    .unsupported = backward_not_8_to_128_nor_own_v,
     .workspace_bytes = backward_workspace,
     .run = run_backward<Window>,
     .takes = attention::views | attention::own_v | attention::window};

@@ -36,13 +36,13 @@ void backward_of_score(const Problem& p, const BackwardArgs& args, cudaStream_t 
 extern const attention::Forward score_forward;
 extern const attention::Backward score_backward;
 constinit const attention::Forward score_forward = {
-    .unsupported = unsupported,
+    .unsupported = not_8_to_128_nor_own_v,
     .workspace_bytes = forward_workspace,
     .run = forward_of_score,
     .writes_lse = true,
     .takes = attention::views | attention::own_v | attention::softcap | attention::alibi};
 constinit const attention::Backward score_backward = {
-    .unsupported = backward_unsupported,
+    .unsupported = backward_not_8_to_128_nor_own_v,
     .workspace_bytes = backward_workspace,
     .run = backward_of_score,
     .takes = attention::views | attention::own_v | attention::softcap | attention::alibi};

@@ -32,12 +32,12 @@ void backward_with_sink(const Problem& p, const BackwardArgs& args, cudaStream_t
 
 extern const attention::Forward sink_forward;
 extern const attention::Backward sink_backward;
-constinit const attention::Forward sink_forward = {.unsupported = unsupported,
+constinit const attention::Forward sink_forward = {.unsupported = not_8_to_128_nor_own_v,
                                                    .workspace_bytes = forward_workspace,
                                                    .run = forward_with_sink,
                                                    .writes_lse = true,
                                                    .takes = attention::views | attention::own_v | attention::sink};
-constinit const attention::Backward sink_backward = {.unsupported = backward_unsupported,
+constinit const attention::Backward sink_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
                                                      .workspace_bytes = backward_workspace,
                                                      .run = backward_with_sink,
                                                      .takes = attention::views | attention::own_v | attention::sink};

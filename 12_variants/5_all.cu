@@ -36,12 +36,12 @@ void backward_of_any(const Problem& p, const BackwardArgs& args, cudaStream_t st
 constexpr unsigned everything =
     attention::views | attention::own_v | attention::window | attention::softcap | attention::alibi | attention::sink;
 
-constexpr attention::Forward all_forward = {.unsupported = unsupported,
+constexpr attention::Forward all_forward = {.unsupported = not_8_to_128_nor_own_v,
                                             .workspace_bytes = forward_workspace,
                                             .run = forward_of_any,
                                             .writes_lse = true,
                                             .takes = everything};
-constexpr attention::Backward all_backward = {.unsupported = backward_unsupported,
+constexpr attention::Backward all_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
                                               .workspace_bytes = backward_workspace,
                                               .run = backward_of_any,
                                               .takes = everything};

@@ -15,6 +15,8 @@
 // At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07: P^T travels through shared memory.
 // The slope is made of P, which knows its score: log2(P) + LSE. So it need not be kept, nor travel.
 //
+// If V has its own head dim, P^T dO and V dO^T have that one, and the other products that of Q and K.
+//
 // With a window the tiles of queries end, too, and may be none. So tiles are counted by the steps of the block and not
 // by their own number, and the first block to add to a tile of dQ is not the head's first any more.
 #pragma once
@@ -408,9 +410,9 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
   attention::by_dtype_and_shape(p, place_bytes, run);
 }
 
-// `unsupported`, and if blocks can have too little shared memory.
-inline std::string backward_unsupported(const Problem& p) {
-  const std::string why = unsupported(p);
+// That, and for the backward whether blocks can have too little shared memory.
+inline std::string backward_not_8_to_128_nor_own_v(const Problem& p) {
+  const std::string why = not_8_to_128_nor_own_v(p);
   constexpr size_t needed = OwnVShape::shared_bytes + place_bytes;
   if (!why.empty() || p.v_dim() == p.head_dim || largest_shared_memory() >= needed) return why;
   return "a thread block can have " + std::to_string(largest_shared_memory()) +

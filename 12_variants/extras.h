@@ -198,7 +198,7 @@ template <class X>
 constexpr bool takes_own_v = std::is_same_v<typename X::Score, Linear>;
 
 // For Pass::unsupported.
-inline std::string unsupported(const Problem& p) {
+inline std::string not_8_to_128_nor_own_v(const Problem& p) {
   if (p.v_dim() == p.head_dim) return attention::head_dim_not_8_to_128(p);
   const auto beside = [](int v, int q_and_k) { return std::to_string(v) + " beside " + std::to_string(q_and_k); };
   if (p.v_dim() != own_v_dim || p.head_dim != own_v_head_dim)

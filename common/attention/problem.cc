@@ -31,15 +31,14 @@ std::string label(const Problem& p) {
     text << "_N" << p.seq_q;
   else
     text << "_Nq" << p.seq_q << "_Nk" << p.seq_k;
-  text << "_D" << p.head_dim;
-  if (extras(p) & own_v) text << "_Dv" << p.v_dim();
-  text << "_" << name(p.dtype) << (p.mask == Mask::causal ? "_causal" : "_full");
+  text << "_D" << p.head_dim << "_" << name(p.dtype) << (p.mask == Mask::causal ? "_causal" : "_full");
   if (p.rope) text << "_rope";
   if (extras(p) & window) text << "_window" << p.window_left << "_" << p.window_right;
   if (extras(p) & softcap) text << "_softcap" << p.softcap;
   if (p.alibi) text << "_alibi";
   if (p.sink) text << "_sink";
   if (p.views) text << "_views";
+  if (extras(p) & own_v) text << "_dv" << p.v_dim();
   return text.str();
 }
 
