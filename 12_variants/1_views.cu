@@ -17,20 +17,20 @@ namespace variants {
 
 extern const attention::Forward views_forward;
 extern const attention::Backward views_backward;
-constinit const attention::Forward views_forward = {.unsupported = attention::head_dim_not_8_to_128,
+constinit const attention::Forward views_forward = {.unsupported = not_8_to_128_nor_own_v,
                                                     .workspace_bytes = forward_workspace,
                                                     .run = run_forward<Plain>,
                                                     .writes_lse = true,
-                                                    .takes = attention::views};
-constinit const attention::Backward views_backward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                    .takes = attention::views | attention::own_v};
+constinit const attention::Backward views_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
                                                       .workspace_bytes = backward_workspace,
                                                       .run = run_backward<Plain>,
-                                                      .takes = attention::views};
+                                                      .takes = attention::views | attention::own_v};
 
 extern const attention::Rung views;
 constinit const attention::Rung views = {.name = "views",
                                          .idea = "tensors lie as their strides say, and nobody has to copy them",
-                                         .forward = attention::padded<views_forward>,
-                                         .backward = attention::padded<views_backward>};
+                                         .forward = attention::padded<views_forward, attention::next_64_128_192_256>,
+                                         .backward = attention::padded<views_backward, attention::next_64_128_192_256>};
 
 }  // namespace variants

@@ -19,20 +19,22 @@ namespace variants {
 
 extern const attention::Forward window_forward;
 extern const attention::Backward window_backward;
-constinit const attention::Forward window_forward = {.unsupported = attention::head_dim_not_8_to_128,
+constinit const attention::Forward window_forward = {.unsupported = not_8_to_128_nor_own_v,
                                                      .workspace_bytes = forward_workspace,
                                                      .run = run_forward<Window>,
                                                      .writes_lse = true,
-                                                     .takes = attention::views | attention::window};
-constinit const attention::Backward window_backward = {.unsupported = attention::head_dim_not_8_to_128,
-                                                       .workspace_bytes = backward_workspace,
-                                                       .run = run_backward<Window>,
-                                                       .takes = attention::views | attention::window};
+                                                     .takes = attention::views | attention::own_v | attention::window};
+constinit const attention::Backward window_backward = {
+    .unsupported = backward_not_8_to_128_nor_own_v,
+    .workspace_bytes = backward_workspace,
+    .run = run_backward<Window>,
+    .takes = attention::views | attention::own_v | attention::window};
 
 extern const attention::Rung window;
-constinit const attention::Rung window = {.name = "window",
-                                          .idea = "tiles are left out on both sides: a query sees its neighbourhood",
-                                          .forward = attention::padded<window_forward>,
-                                          .backward = attention::padded<window_backward>};
+constinit const attention::Rung window = {
+    .name = "window",
+    .idea = "tiles are left out on both sides: a query sees its neighbourhood",
+    .forward = attention::padded<window_forward, attention::next_64_128_192_256>,
+    .backward = attention::padded<window_backward, attention::next_64_128_192_256>};
 
 }  // namespace variants

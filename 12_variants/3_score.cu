@@ -35,21 +35,22 @@ void backward_of_score(const Problem& p, const BackwardArgs& args, cudaStream_t 
 
 extern const attention::Forward score_forward;
 extern const attention::Backward score_backward;
-constinit const attention::Forward score_forward = {.unsupported = attention::head_dim_not_8_to_128,
-                                                    .workspace_bytes = forward_workspace,
-                                                    .run = forward_of_score,
-                                                    .writes_lse = true,
-                                                    .takes = attention::views | attention::softcap | attention::alibi};
+constinit const attention::Forward score_forward = {
+    .unsupported = not_8_to_128_nor_own_v,
+    .workspace_bytes = forward_workspace,
+    .run = forward_of_score,
+    .writes_lse = true,
+    .takes = attention::views | attention::own_v | attention::softcap | attention::alibi};
 constinit const attention::Backward score_backward = {
-    .unsupported = attention::head_dim_not_8_to_128,
+    .unsupported = backward_not_8_to_128_nor_own_v,
     .workspace_bytes = backward_workspace,
     .run = backward_of_score,
-    .takes = attention::views | attention::softcap | attention::alibi};
+    .takes = attention::views | attention::own_v | attention::softcap | attention::alibi};
 
 extern const attention::Rung score;
 constinit const attention::Rung score = {.name = "score",
                                          .idea = "scores go through a function, and gradients through its derivative",
-                                         .forward = attention::padded<score_forward>,
-                                         .backward = attention::padded<score_backward>};
+                                         .forward = attention::padded<score_forward, attention::next_64_128_192_256>,
+                                         .backward = attention::padded<score_backward, attention::next_64_128_192_256>};
 
 }  // namespace variants

@@ -32,20 +32,20 @@ void backward_with_sink(const Problem& p, const BackwardArgs& args, cudaStream_t
 
 extern const attention::Forward sink_forward;
 extern const attention::Backward sink_backward;
-constinit const attention::Forward sink_forward = {.unsupported = attention::head_dim_not_8_to_128,
+constinit const attention::Forward sink_forward = {.unsupported = not_8_to_128_nor_own_v,
                                                    .workspace_bytes = forward_workspace,
                                                    .run = forward_with_sink,
                                                    .writes_lse = true,
-                                                   .takes = attention::views | attention::sink};
-constinit const attention::Backward sink_backward = {.unsupported = attention::head_dim_not_8_to_128,
+                                                   .takes = attention::views | attention::own_v | attention::sink};
+constinit const attention::Backward sink_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
                                                      .workspace_bytes = backward_workspace,
                                                      .run = backward_with_sink,
-                                                     .takes = attention::views | attention::sink};
+                                                     .takes = attention::views | attention::own_v | attention::sink};
 
 extern const attention::Rung sink;
 constinit const attention::Rung sink = {.name = "sink",
                                         .idea = "each head has a place for the weight that no key deserves",
-                                        .forward = attention::padded<sink_forward>,
-                                        .backward = attention::padded<sink_backward>};
+                                        .forward = attention::padded<sink_forward, attention::next_64_128_192_256>,
+                                        .backward = attention::padded<sink_backward, attention::next_64_128_192_256>};
 
 }  // namespace variants

@@ -33,24 +33,25 @@ void backward_of_any(const Problem& p, const BackwardArgs& args, cudaStream_t st
   run(p, args, stream);
 }
 
-constexpr unsigned everything = attention::window | attention::softcap | attention::alibi | attention::sink;
+constexpr unsigned everything =
+    attention::views | attention::own_v | attention::window | attention::softcap | attention::alibi | attention::sink;
 
-constexpr attention::Forward all_forward = {.unsupported = attention::head_dim_not_8_to_128,
+constexpr attention::Forward all_forward = {.unsupported = not_8_to_128_nor_own_v,
                                             .workspace_bytes = forward_workspace,
                                             .run = forward_of_any,
                                             .writes_lse = true,
-                                            .takes = attention::views | everything};
-constexpr attention::Backward all_backward = {.unsupported = attention::head_dim_not_8_to_128,
+                                            .takes = everything};
+constexpr attention::Backward all_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
                                               .workspace_bytes = backward_workspace,
                                               .run = backward_of_any,
-                                              .takes = attention::views | everything};
+                                              .takes = everything};
 
 }  // namespace
 
 extern const attention::Rung all;
 constinit const attention::Rung all = {.name = "all",
                                        .idea = "every combination of the extras",
-                                       .forward = attention::padded<all_forward>,
-                                       .backward = attention::padded<all_backward>};
+                                       .forward = attention::padded<all_forward, attention::next_64_128_192_256>,
+                                       .backward = attention::padded<all_backward, attention::next_64_128_192_256>};
 
 }  // namespace variants

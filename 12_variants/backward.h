@@ -15,6 +15,8 @@
 // At D = 64 a warp does all of it, at D = 128 a pair shares it, as in chapter 07: P^T travels through shared memory.
 // The slope is made of P, which knows its score: log2(P) + LSE. So it need not be kept, nor travel.
 //
+// If V has its own head dim, P^T dO and V dO^T have that one, and the other products that of Q and K.
+//
 // With a window the tiles of queries end, too, and may be none. So tiles are counted by the steps of the block and not
 // by their own number, and the first block to add to a tile of dQ is not the head's first any more.
 #pragma once
@@ -28,6 +30,7 @@
 #include "backward_rows.h"
 #include "device/atomic_add.h"
 #include "device/backward_pairs.h"
+#include "device/limits.h"
 #include "device/semaphore.h"
 #include "extras.h"
 #include "hopper.h"
@@ -40,19 +43,37 @@ using namespace swizzled_tile;
 
 constexpr size_t place_bytes = 2 * sizeof(int);  // of shared memory, for the block's place
 
+// For a V with its own head dim, beside the shapes of device/backward_pairs.h. dK of 32 keys would take 192 registers
+// of a thread. So a warp has 16 keys, and dK and dV take 160; each fragment of Q and dO serves one mma instead of two.
+struct OwnVShape {
+  static constexpr int D = own_v_head_dim, Bc = 128, Br = 32;
+  static constexpr int blocks = 1, key_warps = 8, warps = key_warps, threads = 32 * warps;
+  static constexpr bool pairs = false;
+  static constexpr int chunk = 32, ds_stage = Bc * 64;  // as there
+  static constexpr size_t shared_bytes =                // 153 KB
+      ((Bc + 2 * Br) * (D + own_v_dim) + 2 * ds_stage) * sizeof(uint16_t) + 2 * 2 * Br * sizeof(float);
+};
+template <>
+constexpr int dim_of_v<OwnVShape> = own_v_dim;
+
+template <class S>
+constexpr int keys_of_a_warp = S::Bc / S::key_warps;
+template <class S>
+constexpr int dq_parts_of = S::Br / 32 * (S::D / 32);  // of a tile, each made by a warp; a few warps may make none
+
 template <class T>
 struct BackwardTensors {
   View<const T> q;     // [B, H, Nq, D]
   View<const T> k;     // [B, Hkv, Nk, D]
-  View<const T> v;     // [B, Hkv, Nk, D]
-  View<const T> d_o;   // [B, H, Nq, D]
+  View<const T> v;     // [B, Hkv, Nk, Dv]
+  View<const T> d_o;   // [B, H, Nq, Dv]
   View<T> dq;          // [B, H, Nq, D]
   View<T> dk;          // [B, Hkv, Nk, D]
-  View<T> dv;          // [B, Hkv, Nk, D]
+  View<T> dv;          // [B, Hkv, Nk, Dv]
   const float* alibi;  // [B, H]
   const float* stats;  // [B * H * tiles][2][Br], of LSE, then of delta
-  float* dq_sum;       // [B * H * tiles][warps][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
-  int* turns;          // [B * H * tiles][warps]: how many blocks have added to dq_sum
+  float* dq_sum;       // [B * H * tiles][parts][8][32][4]: fragments (2 x 4 of 16 x 8) of 32 lanes
+  int* turns;          // [B * H * tiles][parts]: how many blocks have added to dq_sum
   int* tickets;        // drawn so far
   int kv_tiles;        // tiles of a kv head
   int head_tiles;      // tiles of a query head
@@ -71,7 +92,7 @@ __device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, cons
   constexpr int D = S::D;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   float4* sum =
-      reinterpret_cast<float4*>(tensors.dq_sum) + (size_t(tile) * S::warps + warp) * 8 * 32 + lane;  // [8][32]
+      reinterpret_cast<float4*>(tensors.dq_sum) + (size_t(tile) * dq_parts_of<S> + warp) * 8 * 32 + lane;  // [8][32]
   if (kv_tile == keys.stop - 1) {
     const int i0 = tile % tensors.head_tiles * S::Br + warp / (D / 32) * 32 + g;
     const unsigned head = tensors.dq.of_head(tile / tensors.head_tiles, p.heads) + warp % (D / 32) * 4;
@@ -102,21 +123,22 @@ __device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, cons
   }
 }
 
-// A warp's 2^12 P^T in the place of S^T, for 32 keys and `queries` queries; the mask is looked at only if it hides any.
-template <int queries, class X>
-__device__ void make_p(float (&x)[2][queries / 8][4], const typename X::Score& score, const Problem& p,
+// A warp's 2^12 P^T in the place of S^T, for 16 * blocks keys and `queries` queries; the mask is looked at only if it
+// hides any.
+template <int queries, class X, int blocks>
+__device__ void make_p(float (&x)[blocks][queries / 8][4], const typename X::Score& score, const Problem& p,
                        const float* lse,  // [queries] in shared memory
                        Where at) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const float own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
 #pragma unroll
   for (int n = 0; n < queries / 8; n++)
-    for (int b = 0; b < 2; b++)
+    for (int b = 0; b < blocks; b++)
       for (int r = 0; r < 4; r++)
         x[b][n][r] = score(x[b][n][r], own + (8 * n + r % 2 - 16 * b - 8 * (r / 2))) - lse[8 * n + 2 * t + r % 2];
   hide_transpose<X, queries>(x, p, at, -INFINITY);
 #pragma unroll
-  for (int b = 0; b < 2; b++)
+  for (int b = 0; b < blocks; b++)
     for (int n = 0; n < queries / 8; n++)
       for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(x[b][n][r]);
 }
@@ -131,22 +153,23 @@ __device__ float4 times_slope(float4 p, const typename X::Score& score, const fl
   return make_float4(sloped(p.x, l.x), sloped(p.y, l.y), sloped(p.z, l.x), sloped(p.w, l.y));
 }
 
-// The products of one tile of queries (but for dQ) with the warp's 32 keys: those of its role.
+// The products of one tile of queries (but for dQ) with the warp's keys: those of its role.
 template <class S, class X, Role role, class T>
-__device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2][S::D / 8][4],
-                              const T* k,          // [32][D] in shared memory, as all that follows
-                              const T* v,          // [32][D]
+__device__ void multiply_tile(float (&dv_reg)[keys_of_a_warp<S> / 16][dim_of_v<S> / 8][4],
+                              float (&dk_reg)[keys_of_a_warp<S> / 16][S::D / 8][4],
+                              const T* k,          // [keys][D] in shared memory, as all that follows
+                              const T* v,          // [keys][Dv]
                               const T* q,          // [Br][D]
-                              const T* d_o,        // [Br][D]
+                              const T* d_o,        // [Br][Dv]
                               const float* stats,  // [2][Br]
-                              T* ds,               // [32][64]; of a pair, also Br / 32 pages of its P^T
+                              T* ds,               // [keys][64]; of a pair, also Br / 32 pages of its P^T
                               const Problem& p, const typename X::Score& score,
                               int pair,      // of warps, counted over the block
                               Where at,      // the tile's first query, and the warp's first key
-                              Watched tile,  // queries, and the warp's 32 keys
+                              Watched tile,  // queries, and the warp's keys
                               Watched rows)  // of dV and dK
 {
-  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, chunk = S::chunk;
+  constexpr int Bc = S::Bc, Br = S::Br, D = S::D, Dv = dim_of_v<S>, chunk = S::chunk, blocks = keys_of_a_warp<S> / 16;
   // Where one warp of a pair leaves fragment [b][n] of P^T for the other: 512 bytes in a row, 32 queries to a page.
   const auto p_smem = [&](int b, int n) -> float4& {
     return reinterpret_cast<float4*>(ds + n / 4 * Bc * page_row)[(n % 4 * 2 + b) * 32 + threadIdx.x % 32];
@@ -154,10 +177,10 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
 #pragma unroll
   for (int c = 0; c < Br; c += chunk) {
     const Watched watched = {tile.row + c, tile.column, tile.rows - c, tile.columns};
-    float p_reg[2][chunk / 8][4];        // S^T, then P^T
-    float ds_reg[2][chunk / 8][4];       // dP^T, then dS^T
-    uint32_t p_half[2][chunk / 16][4];   // P^T as A fragments of T
-    uint32_t ds_half[2][chunk / 16][4];  // and dS^T
+    float p_reg[blocks][chunk / 8][4];        // S^T, then P^T
+    float ds_reg[blocks][chunk / 8][4];       // dP^T, then dS^T
+    uint32_t p_half[blocks][chunk / 16][4];   // P^T as A fragments of T
+    uint32_t ds_half[blocks][chunk / 16][4];  // and dS^T
     if (role != Role::ds_and_dk) {
       watch_step("S = Q K^T, P = exp(score(S) - LSE)");
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
@@ -166,14 +189,14 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
       if (S::pairs) {
 #pragma unroll
         for (int n = 0; n < chunk / 8; n++)
-          for (int b = 0; b < 2; b++) p_smem(b, n) = backward_tile::fragments_of(p_reg)(b, n);
+          for (int b = 0; b < blocks; b++) p_smem(b, n) = backward_tile::fragments_of(p_reg)(b, n);
         named_barrier_arrive(1 + pair, 64);  // P^T is there; whoever takes it may come later
       }
       round_fragments<T, chunk>(p_half, p_reg);
     }
     if (role != Role::p_and_dv) {
       watch_step("dP = dO V^T, dS = P slope (dP - delta)");
-      multiply_by_transpose<Bc, Br, D, chunk>(ds_reg, v, d_o + c * page_row);
+      multiply_by_transpose<Bc, Br, Dv, chunk>(ds_reg, v, d_o + c * page_row);
       watch_transpose("dP", watched, ds_reg);
       if (S::pairs) {
         named_barrier_sync(1 + pair, 64);  // P^T is in shared memory
@@ -191,20 +214,28 @@ __device__ void multiply_tile(float (&dv_reg)[2][S::D / 8][4], float (&dk_reg)[2
     }
     watch_step("dV += P^T dO, dK += dS^T Q");
     // Both sums come after dS: until then P^T in fp32 occupies registers that their operands need.
-    if (role != Role::ds_and_dk) add_product<Br, D, chunk>(dv_reg, p_half, d_o + c * page_row);
+    if (role != Role::ds_and_dk) add_product<Br, Dv, chunk>(dv_reg, p_half, d_o + c * page_row);
     if (role != Role::p_and_dv) add_product<Br, D, chunk>(dk_reg, ds_half, q + c * page_row);
   }
   if (role != Role::ds_and_dk) watch("dV", rows, dv_reg, 1 / p_factor);
   if (role != Role::p_and_dv) watch("dK", rows, dk_reg, p.scale);
 }
 
+template <bool condition, class A, class B>
+__device__ auto& first_if(A& a, B& b) {
+  if constexpr (condition)
+    return a;
+  else
+    return b;
+}
+
 template <class T, class S, class X>
 __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, BackwardTensors<T> tensors) {
-  constexpr int D = S::D, Bc = S::Bc, Br = S::Br;
+  constexpr int D = S::D, Dv = dim_of_v<S>, Bc = S::Bc, Br = S::Br, stage_size = Br * (D + Dv);
   T* k_smem = dynamic_shared<T>();       // [Bc][D]
-  T* v_smem = k_smem + Bc * D;           // [Bc][D]
-  T* q_smem = v_smem + Bc * D;           // [2 stages][Q and dO][Br][D]
-  T* ds_smem = q_smem + 2 * 2 * Br * D;  // [2 stages][Bc][64], dS^T; of a pair, first P^T
+  T* v_smem = k_smem + Bc * D;           // [Bc][Dv]
+  T* q_smem = v_smem + Bc * Dv;          // [2 stages] of Q [Br][D] and dO [Br][Dv]
+  T* ds_smem = q_smem + 2 * stage_size;  // [2 stages][Bc][64], dS^T; of a pair, first P^T
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
   int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
@@ -219,7 +250,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   const volatile int& kv_head = place_smem[0];  // read when needed: registers are scarce
   const int kv_tile = place_smem[1];
   const int warp = threadIdx.x / 32;
-  const int pair = warp % S::key_warps, own = pair * 32;  // the first of this warp's keys, in the block
+  const int pair = warp % S::key_warps, own = pair * keys_of_a_warp<S>;  // the first of this warp's keys, in the block
   const bool makes_ds = !S::pairs || warp >= S::key_warps, makes_p = !S::pairs || !makes_ds;
   const int head_tiles = tensors.head_tiles, group = p.heads / p.kv_heads;
   const Tiles seeing = query_tiles<Br>(p, kv_tile * Bc, Bc);  // of each head of the group
@@ -231,10 +262,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   };
   const auto copy_stage = [&](int step, int tile) {
     if (step < steps) {
-      T* to = q_smem + step % 2 * 2 * Br * D;
+      T* to = q_smem + step % 2 * stage_size;
       const int head = tile / head_tiles, i0 = tile % head_tiles * Br;
       copy_rows<Br, D, Br, S::threads>(to, tensors.q, tensors.q.of_head(head, p.heads), i0, p.seq_q);
-      copy_rows<Br, D, Br, S::threads>(to + Br * D, tensors.d_o, tensors.d_o.of_head(head, p.heads), i0, p.seq_q);
+      copy_rows<Br, Dv, Br, S::threads>(to + Br * D, tensors.d_o, tensors.d_o.of_head(head, p.heads), i0, p.seq_q);
       if (threadIdx.x < 2 * Br / 4)
         cp_async_16(stats_smem + step % 2 * 2 * Br + threadIdx.x * 4,
                     tensors.stats + size_t(tile) * 2 * Br + threadIdx.x * 4);
@@ -242,17 +273,19 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     cp_async_commit();
   };
   copy_rows<Bc, D, Bc, S::threads>(k_smem, tensors.k, tensors.k.of_head(kv_head, p.kv_heads), kv_tile * Bc, p.seq_k);
-  copy_rows<Bc, D, Bc, S::threads>(v_smem, tensors.v, tensors.v.of_head(kv_head, p.kv_heads), kv_tile * Bc, p.seq_k);
+  copy_rows<Bc, Dv, Bc, S::threads>(v_smem, tensors.v, tensors.v.of_head(kv_head, p.kv_heads), kv_tile * Bc, p.seq_k);
   int tile = kv_head * group * head_tiles + seeing.start, before = tile;
   copy_stage(0, tile);
 
   // Whose turn it is to add this warp's part of a tile: kv tile by kv tile, from the first that a row of it sees.
   // Chapter 07, 8_final.cu, has a picture.
+  const bool makes_dq = dq_parts_of<S> == S::warps || warp < dq_parts_of<S>;
   const bool first_lane = threadIdx.x % 32 == 0;
-  const auto semaphore = [&](int tile) { return tensors.turns + size_t(tile) * S::warps + warp; };
+  const auto semaphore = [&](int tile) { return tensors.turns + size_t(tile) * dq_parts_of<S> + warp; };
   const auto keys_of_tile = [&](int tile) { return key_tiles<Bc>(p, tile % head_tiles * Br, Br); };
   int seen = 0;
   const auto pass_turn = [&](bool has_added, int added, int next) {
+    if (!makes_dq) return;
     __syncwarp();  // all lanes have added to tile `added`, in global memory
     if (first_lane) {
       seen = semaphore_peek(semaphore(next));
@@ -262,6 +295,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   };
   // dQ of a tile whose dS is in shared memory, from the step `of`.
   const auto make_dq = [&](int of, int tile) {
+    if (!makes_dq) return;
     watch_step("dQ += dS K");
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
@@ -273,8 +307,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     add_dq<S>(p, tensors, dq_reg, kv_tile, tile, keys);
   };
 
-  float sums[S::pairs ? 1 : 2][2][D / 8][4] = {};  // dV and dK of 32 keys, or one of them
-  auto &dv_reg = sums[0], &dk_reg = sums[S::pairs ? 0 : 1];
+  constexpr int key_blocks = keys_of_a_warp<S> / 16;
+  float dk_reg[key_blocks][D / 8][4] = {};  // of a pair's warp dV, if it makes that
+  float dv_beside_dk[key_blocks][Dv / 8][4] = {};
+  auto& dv_reg = first_if<S::pairs>(dk_reg, dv_beside_dk);
 
   int added = tile;  // of a pair's warp that makes no dS: the tile that it added to last, if it did
 #pragma unroll 1
@@ -288,7 +324,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
 
     if (makes_ds && step > 0) make_dq(step - 1, before);
     const auto multiply = [&]<Role role>() {
-      const T* q_tile = q_smem + step % 2 * 2 * Br * D;
+      const T* q_tile = q_smem + step % 2 * stage_size;
       const int head = tile / head_tiles, i0 = tile % head_tiles * Br, j = kv_tile * Bc + own;
       multiply_tile<S, X, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile,
                                 q_tile + Br * D, stats_smem + step % 2 * 2 * Br,
@@ -320,7 +356,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     if (!makes_ds) pass_turn(steps > 1, added, before);
     make_dq(steps - 1, before);
     __syncwarp();  // all lanes have added to the last tile, in global memory
-    if (first_lane) {
+    if (first_lane && makes_dq) {
       fence_acq_rel();
       semaphore_set(semaphore(before), kv_tile + 1 - keys_of_tile(before).start);
     }
@@ -330,8 +366,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   const int j = kv_tile * Bc + own;
   watch_step("dK and dV leave");
   if (makes_p)
-    store_rows<Bc, D>(tensors.dv.at_row(tensors.dv.of_head(kv_head, p.kv_heads), j), v_smem + own * page_row, dv_reg,
-                      1 / p_factor, p.seq_k - j, size_t(tensors.dv.row) * 8);
+    store_rows<Bc, Dv>(tensors.dv.at_row(tensors.dv.of_head(kv_head, p.kv_heads), j), v_smem + own * page_row, dv_reg,
+                       1 / p_factor, p.seq_k - j, size_t(tensors.dv.row) * 8);
   if (makes_ds)
     store_rows<Bc, D>(tensors.dk.at_row(tensors.dk.of_head(kv_head, p.kv_heads), j), k_smem + own * page_row, dk_reg,
                       p.scale, p.seq_k - j, size_t(tensors.dk.row) * 8);
@@ -341,19 +377,20 @@ template <class X>
 void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t stream) {
   const Problem p = with_both_sides<X>(problem);
   if (on_hopper::takes(p, args)) return on_hopper::run_backward<X>(p, args, stream);
-  attention::by_dtype_and_shape(p, place_bytes, [&]<class T, class S>() {
+  const auto run = [&]<class T, class S>() {
     const attention::BackwardTiles<S> tiles(p);
-    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, S::warps);
-    const View<T> dq = view<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q);
-    const View<const T> o = view<const T>(p, args.o, args.o_strides, p.heads, p.seq_q);
-    const View<const T> d_o = view<const T>(p, args.d_o, args.d_o_strides, p.heads, p.seq_q);
-    const BackwardTensors<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q),
-                                        view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k),
-                                        view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k),
+    const auto [dq_sum, stats, turns, tickets] =
+        attention::BackwardWorkspace::of(args.workspace, tiles, dq_parts_of<S>);
+    const View<T> dq = view<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim);
+    const View<const T> o = view<const T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
+    const View<const T> d_o = view<const T>(p, args.d_o, args.d_o_strides, p.heads, p.seq_q, p.v_dim());
+    const BackwardTensors<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
+                                        view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
+                                        view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
                                         d_o,
                                         dq,
-                                        view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k),
-                                        view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k),
+                                        view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim),
+                                        view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()),
                                         args.alibi,
                                         stats,
                                         dq_sum,
@@ -361,15 +398,31 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
                                         tickets,
                                         tiles.kv_tiles,
                                         tiles.head_tiles};
-    launch(prepare<T, S, S::warps>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
+    const unsigned row_blocks = tiles.q_tiles * (S::Br * dim_of_v<S> / 8 / S::threads);
+    launch(prepare<T, S, dq_parts_of<S>>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
            tickets, dq);
     launch(gradients<T, S, X>, {tiles.key_blocks, S::threads, S::shared_bytes + place_bytes, stream}, p, tensors);
     if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
-  });
+  };
+  if constexpr (takes_own_v<X>)
+    if (p.head_dim == own_v_head_dim)
+      return attention::by_dtype(p, [&]<class T>() { run.template operator()<T, OwnVShape>(); });
+  attention::by_dtype_and_shape(p, place_bytes, run);
 }
 
-// For tiles of 64 queries (those of 32 take no more), or for Hopper's.
+// That, and for the backward whether blocks can have too little shared memory.
+inline std::string backward_not_8_to_128_nor_own_v(const Problem& p) {
+  const std::string why = not_8_to_128_nor_own_v(p);
+  constexpr size_t needed = OwnVShape::shared_bytes + place_bytes;
+  if (!why.empty() || p.v_dim() == p.head_dim || largest_shared_memory() >= needed) return why;
+  return "a thread block can have " + std::to_string(largest_shared_memory()) +
+         " bytes of shared memory: the backward of a V with its own head dim takes " + std::to_string(needed);
+}
+
+// For tiles of 64 queries (those of 32 take no more, but for a V with its own head dim), or for Hopper's.
 inline size_t backward_workspace(const Problem& p) {
+  if (p.head_dim == own_v_head_dim)
+    return attention::BackwardWorkspace::bytes(p, OwnVShape::Br, dq_parts_of<OwnVShape>);
   return std::max(attention::BackwardWorkspace::bytes(p, 64, backward_pairs::Shape128::warps),
                   on_hopper::backward_workspace(p));
 }

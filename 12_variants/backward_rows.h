@@ -28,18 +28,22 @@ __device__ Tiles key_tiles(const Problem& p, int first_row, int rows) {
   return {p.keys_of(first_row).first / Bc, ceil_div(p.keys_of(last_row).end, Bc)};
 }
 
-// D / 8 lanes per query row, 8 elements each.
+// The D of V, O, dO and dV.
+template <class S>
+constexpr int dim_of_v = S::D;
+
+// Dv / 8 lanes per query row, 8 elements each.
 template <class T, class S, int parts>
 __global__ void prepare(Problem p,
-                        View<const T> o,    // [B, H, Nq, D]
+                        View<const T> o,    // [B, H, Nq, Dv]
                         const float* lse,   // [B, H, Nq]
-                        View<const T> d_o,  // [B, H, Nq, D]
+                        View<const T> d_o,  // [B, H, Nq, Dv]
                         float* stats,       // [B * H * tiles][2][Br]
                         int* turns,         // [B * H * tiles][parts]
                         int* tickets,
                         View<T> dq)  // [B, H, Nq, D]
 {
-  constexpr int D = S::D, Br = S::Br, lanes = D / 8;
+  constexpr int D = S::D, Br = S::Br, lanes = dim_of_v<S> / 8;
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
   const unsigned head_tiles = ceil_div(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
   const unsigned i = tile % head_tiles * Br + row % Br;
@@ -47,9 +51,10 @@ __global__ void prepare(Problem p,
   const T* const d_o_row = d_o.at_row(d_o.of_head(head, p.heads) + lane, i);
   const bool exists = i < unsigned(p.seq_q);
   const backward_tile::RowStatistics of_row =
-      backward_tile::row_statistics<D>(exists, o_row, d_o_row, lse + size_t(head) * p.seq_q + i);
+      backward_tile::row_statistics<dim_of_v<S>>(exists, o_row, d_o_row, lse + size_t(head) * p.seq_q + i);
   if (exists && p.keys_of(i).end <= p.keys_of(i).first)
-    store_pack8(dq.at_row(dq.of_head(head, p.heads) + lane, i), Pack8<T>{});
+    for (int piece = lane; piece < D / 8; piece += lanes)
+      store_pack8(dq.at_row(dq.of_head(head, p.heads) + piece, i), Pack8<T>{});
   if (lane == 0) {
     stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
     stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cmath>
+#include <string>
+#include <type_traits>
 
 #include "attention/rung.h"
 #include "device/cp_async.h"
@@ -27,10 +29,11 @@ struct View {
   __device__ T* at_row(unsigned head, int i) const { return at(head + unsigned(i) * row); }
 };
 
-// As the caller says, or one row behind the other.
+// As the caller says, or one row behind the other. A row of V, O, dO and dV has p.v_dim() columns, any other
+// p.head_dim.
 template <class T, class Pointer>
-View<T> view(const Problem& p, Pointer* data, const attention::Strides& given, int heads, int rows) {
-  const attention::Strides strides = p.views ? given : attention::contiguous(heads, rows, p.head_dim);
+View<T> view(const Problem& p, Pointer* data, const attention::Strides& given, int heads, int rows, int columns) {
+  const attention::Strides strides = p.views ? given : attention::contiguous(heads, rows, columns);
   return {static_cast<T*>(data), unsigned(strides.batch / 8), unsigned(strides.head / 8), unsigned(strides.row / 8)};
 }
 
@@ -39,16 +42,22 @@ View<T> view(const Problem& p, Pointer* data, const attention::Strides& given, i
 template <int rows, int D, int tile_rows, int threads, class T>
 __device__ void copy_rows(T* to,  // its first row, in a tile of tile_rows
                           const View<const T>& from, unsigned head, int first, int end) {
-  constexpr int rows_per_copy = threads / (D / 8);
+  constexpr int columns = threads % (D / 8) == 0 ? D : swizzled_tile::page_row;  // whole rows, or page by page
+  constexpr int rows_per_copy = threads / (columns / 8);
   constexpr bool eights = rows_per_copy % 8 == 0;  // then a thread's pieces have the same place in every row
-  const int row = threadIdx.x / (D / 8), piece = threadIdx.x % (D / 8);
+  static_assert(D % columns == 0 && threads % (columns / 8) == 0 && rows % rows_per_copy == 0);
+  const int row = threadIdx.x / (columns / 8), piece = threadIdx.x % (columns / 8);
   if (eights) to += swizzled_tile::position<tile_rows>(row, piece);
 #pragma unroll
-  for (int i = 0; i < rows; i += rows_per_copy) {
-    const int place = eights ? i * swizzled_tile::page_row : swizzled_tile::position<tile_rows>(row + i, piece);
-    cp_async_16_or_zero(to + place, from.at(head + unsigned(first + row + i) * from.row + piece),
-                        first + row + i < end);
-  }
+  for (int page = 0; page < D / columns; page++)
+#pragma unroll
+    for (int i = 0; i < rows; i += rows_per_copy) {
+      const int place = (eights ? i * swizzled_tile::page_row : swizzled_tile::position<tile_rows>(row + i, piece)) +
+                        page * tile_rows * swizzled_tile::page_row;
+      cp_async_16_or_zero(to + place,
+                          from.at(head + unsigned(first + row + i) * from.row + page * (columns / 8) + piece),
+                          first + row + i < end);
+    }
 }
 
 // ---- Score functions -----------------------------------------------------------------------------------------
@@ -195,6 +204,28 @@ using Capped = With<false, Softcap>;
 using WithAlibi = With<false, Alibi>;
 using CappedWindow = With<true, Softcap>;
 using WindowWithAlibi = With<true, Alibi>;
+
+// ---- A V with its own head dim -------------------------------------------------------------------------------
+
+// That of V, O, dO and dV, and the one of Q, K, dQ and dK beside it: the heads of DeepSeek-V2 and V3, whose Q and K
+// have 128 columns like V and 64 more that RoPE turns. Kernels have it if their score is a plain one.
+constexpr int own_v_dim = 128, own_v_head_dim = 192;
+
+template <class X>
+constexpr bool takes_own_v = std::is_same_v<typename X::Score, Linear>;
+
+// For Pass::unsupported.
+inline std::string not_8_to_128_nor_own_v(const Problem& p) {
+  if (p.v_dim() == p.head_dim) return attention::head_dim_not_8_to_128(p);
+  const auto beside = [](int v, int q_and_k) { return std::to_string(v) + " beside " + std::to_string(q_and_k); };
+  if (p.v_dim() != own_v_dim || p.head_dim != own_v_head_dim)
+    return "the head dim of V is " + beside(p.v_dim(), p.head_dim) + ": supported are the same as of Q and K, and " +
+           beside(own_v_dim, own_v_head_dim);
+  if (p.softcap > 0 || p.alibi)
+    return "the problem has a V with its own head dim and " + std::string(p.alibi ? "ALiBi" : "a softcap") +
+           ": supported is one of them alone";
+  return "";
+}
 
 // ---- Windows -------------------------------------------------------------------------------------------------
 

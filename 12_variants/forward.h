@@ -45,7 +45,17 @@ constexpr int Br = 32 * warps;  // query rows of a thread block, 32 to a warp: t
 template <int D>
 struct ForwardShape;
 template <>
+struct ForwardShape<own_v_head_dim> {
+  static constexpr int Dv = own_v_dim;
+  static constexpr int blocks = 2;   // 256 registers a thread, of which O takes 128
+  static constexpr int Bc = 32;      // 32 registers for S
+  static constexpr int stage = 32;   // 88 KB a block: there is no room for two of them with 64 keys
+  static constexpr int q_steps = 0;  // as for 128, and so is the rest
+  static constexpr bool leave_out = true;
+};
+template <>
 struct ForwardShape<128> {
+  static constexpr int Dv = 128;           // the head dim of V and O
   static constexpr int blocks = 2;         // per multiprocessor: 256 registers a thread, of which O takes 128
   static constexpr int Bc = 64;            // keys in a tile: 64 registers for S
   static constexpr int stage = 64;         // keys per barrier: Q and two stages of K and V are 96 KB a block
@@ -54,6 +64,7 @@ struct ForwardShape<128> {
 };
 template <>
 struct ForwardShape<64> {
+  static constexpr int Dv = 64;
   static constexpr int blocks = 3;          // 168 registers, of which O takes 64
   static constexpr int Bc = 32;             // 32 registers for S
   static constexpr int stage = 64;          // 48 KB a block
@@ -65,8 +76,8 @@ template <class T>
 struct ForwardViews {
   View<const T> q;  // [B, H, Nq, D]
   View<const T> k;  // [B, Hkv, Nk, D]
-  View<const T> v;  // [B, Hkv, Nk, D]
-  View<T> o;        // [B, H, Nq, D]
+  View<const T> v;  // [B, Hkv, Nk, Dv]
+  View<T> o;        // [B, H, Nq, Dv]
 };
 
 template <class T, int D, class X>
@@ -77,9 +88,10 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
             const float* sink)   // [H], or none
 {
   using Shape = ForwardShape<D>;
-  constexpr int Bc = Shape::Bc, stage = Shape::stage, q_steps = Shape::q_steps;
-  T* q_smem = dynamic_shared<T>();  // [Br][D]
-  T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][stage][D]
+  constexpr int Dv = Shape::Dv, Bc = Shape::Bc, stage = Shape::stage, q_steps = Shape::q_steps;
+  constexpr int stage_size = stage * (D + Dv);  // elements
+  T* q_smem = dynamic_shared<T>();              // [Br][D]
+  T* kv_smem = q_smem + Br * D;                 // [2 stages] of K [stage][D] and V [stage][Dv]
 
   const auto [head, i0] = attention::tile_of_block<Br>(p, round_heads);
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
@@ -96,9 +108,9 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   copy_rows<Br, D, Br, threads>(q_smem, tensors.q, tensors.q.of_head(head, p.heads), i0, p.seq_q);
   cp_async_commit();
   {
-    T* const first_stage = kv_smem + begin / stage % 2 * 2 * stage * D;
+    T* const first_stage = kv_smem + begin / stage % 2 * stage_size;
     copy_rows<stage, D, stage, threads>(first_stage, tensors.k, k, begin, end);
-    copy_rows<stage, D, stage, threads>(first_stage + stage * D, tensors.v, v, begin, end);
+    copy_rows<stage, Dv, stage, threads>(first_stage + stage * D, tensors.v, v, begin, end);
   }
   cp_async_commit();
 
@@ -115,10 +127,10 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   for (int step = 0; step < q_steps; step++)
     for (int b = 0; b < 2; b++) ldmatrix_x4(q_reg[step][b], q_smem + right_of<Br>(q_lane, step) + b * 16 * page_row);
 
-  float o_reg[2][D / 8][4] = {};
+  float o_reg[2][Dv / 8][4] = {};
   // Of rows 16 b + 8 h + g: m, and -l, which is inf until m is set. l only over this lane's columns, until the end.
   float m[2][2] = {}, minus_l[2][2] = {{INFINITY, INFINITY}, {INFINITY, INFINITY}};
-  const Watched state = {q_row + warp * 32, 0, p.seq_q - w0, D};
+  const Watched state = {q_row + warp * 32, 0, p.seq_q - w0, Dv};
 
 #pragma unroll 1
   for (int j0 = begin; j0 < end; j0 += Bc) {
@@ -126,10 +138,10 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
       cp_async_wait<0>();
       __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
     }
-    const int tile = j0 / stage % 2 * 2 * stage * D + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
-    T* const ahead = kv_smem + (tile ^ 2 * stage * D);
+    const int tile = j0 / stage % 2 * stage_size + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
+    T* const ahead = kv_smem + (tile ^ stage_size);  // of 64 keys a power of 2; of 32 it is 0 or this
     copy_rows<Bc, D, stage, threads>(ahead, tensors.k, k, j0 + stage, end);
-    copy_rows<Bc, D, stage, threads>(ahead + stage * D, tensors.v, v, j0 + stage, end);
+    copy_rows<Bc, Dv, stage, threads>(ahead + stage * D, tensors.v, v, j0 + stage, end);
     cp_async_commit();
 
     // Only other warps have to compute this tile.
@@ -193,7 +205,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
           minus_l[b][h] = sets ? 0 : minus_l[b][h] * correction;
           for (int n = 0; n < Bc / 8; n++)
             for (int c = 0; c < 2; c++) s_reg[b][n][2 * h + c] -= rise;
-          for (int n = 0; n < D / 8; n++)
+          for (int n = 0; n < Dv / 8; n++)
             for (int c = 0; c < 2; c++) o_reg[b][n][2 * h + c] *= correction;
         }
     }
@@ -212,7 +224,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
           watch_pair("P", scores, b, step, r, p0, p1);
         }
 #pragma unroll
-      for (int n = 0; n < D / 16; n++) {
+      for (int n = 0; n < Dv / 16; n++) {
         uint32_t v_reg[4];  // V of 16 columns: two B fragments
         ldmatrix_x4_trans(v_reg, kv_smem + stage * D + right_of<stage>(tile + qv_lane, n) + step * 16 * page_row);
         for (int b = 0; b < 2; b++) {
@@ -239,15 +251,15 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
       const float l_row = minus_sum > 0 ? 0 : -minus_sum;  // 0: the row sees no key
       const RowEnd of_row = end_of_row(m[b][h], l_row, sink, head % p.heads);
       if (t == 0 && i0 + row < p.seq_q) lse[q_row + row] = of_row.lse;
-      for (int n = 0; n < D / 8; n++)
+      for (int n = 0; n < Dv / 8; n++)
         *reinterpret_cast<uint32_t*>(q_smem + position<Br>(row, n) + 2 * t) =
             pack2<T>(o_reg[b][n][2 * h] * of_row.factor, o_reg[b][n][2 * h + 1] * of_row.factor);
     }
   __syncwarp();  // the warp's 32 rows of O are in shared memory
   const unsigned o = tensors.o.of_head(head, p.heads);
 #pragma unroll
-  for (int i = lane; i < 32 * D / 8; i += 32) {
-    const int row = warp * 32 + i / (D / 8), chunk = i % (D / 8);
+  for (int i = lane; i < 32 * Dv / 8; i += 32) {
+    const int row = warp * 32 + i / (Dv / 8), chunk = i % (Dv / 8);
     if (i0 + row < p.seq_q)
       store_pack8(tensors.o.at_row(o + chunk, i0 + row), load_pack8(q_smem + position<Br>(row, chunk)));
   }
@@ -257,16 +269,20 @@ template <class X>
 void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t stream) {
   const Problem p = with_both_sides<X>(problem);
   if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
-  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+  const auto run = [&]<class T, int D>() {
+    using Shape = ForwardShape<D>;
     const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
-    const size_t shared_bytes = (Br + 4 * ForwardShape<D>::stage) * D * sizeof(T);
-    const ForwardViews<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q),
-                                     view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k),
-                                     view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k),
-                                     view<T>(p, args.o, args.o_strides, p.heads, p.seq_q)};
+    const size_t shared_bytes = (Br * D + 2 * Shape::stage * (D + Shape::Dv)) * sizeof(T);
+    const ForwardViews<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
+                                     view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
+                                     view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
+                                     view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim())};
     launch(forward<T, D, X>, {blocks, threads, shared_bytes, stream}, p, attention::heads_in_a_round(p), tensors,
            args.lse, args.alibi, args.sink);
-  });
+  };
+  if constexpr (takes_own_v<X>)
+    if (p.head_dim == own_v_head_dim) return attention::by_dtype_and_head_dim<own_v_head_dim>(p, run);
+  attention::by_dtype_and_head_dim<64, 128>(p, run);
 }
 
 // On Hopper a count of tiles; forward() takes none.

@@ -391,10 +391,10 @@ template <class T, int D, int consumers, class X>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
   const ForwardMaps maps = {
-      tile_map<Br>(p, view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q), p.heads, p.seq_q),
-      tile_map<Bc>(p, view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k), p.kv_heads, p.seq_k),
-      tile_map<Bc>(p, view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k), p.kv_heads, p.seq_k),
-      tile_map<Br>(p, view<T>(p, args.o, args.o_strides, p.heads, p.seq_q), p.heads, p.seq_q)};
+      tile_map<Br>(p, view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim), p.heads, p.seq_q),
+      tile_map<Bc>(p, view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim), p.kv_heads, p.seq_k),
+      tile_map<Bc>(p, view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()), p.kv_heads, p.seq_k),
+      tile_map<Br>(p, view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim()), p.heads, p.seq_q)};
   TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
   tiles.mask = ends(p) ? attention::Mask::causal : attention::Mask::none;  // the last rows first, or the first ones
   const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);

@@ -38,6 +38,7 @@ std::string label(const Problem& p) {
   if (p.alibi) text << "_alibi";
   if (p.sink) text << "_sink";
   if (p.views) text << "_views";
+  if (extras(p) & own_v) text << "_dv" << p.v_dim();
   return text.str();
 }
 
@@ -47,7 +48,8 @@ double flops(const Problem& p, bool backward) {
     pairs = 0;
     for (int i = 0; i < p.seq_q; i++) pairs += std::max(0, p.keys_of(i).end - p.keys_of(i).first);
   }
-  return 4.0 * p.batch * p.heads * pairs * p.head_dim * (backward ? 2.5 : 1);
+  const double of_q_and_k = backward ? 3 : 1, of_v = backward ? 2 : 1;  // products of 2 D operations for each pair
+  return 2.0 * p.batch * p.heads * pairs * (of_q_and_k * p.head_dim + of_v * p.v_dim());
 }
 
 std::string invalid(const Problem& p) {
@@ -58,6 +60,8 @@ std::string invalid(const Problem& p) {
                {"seq-q", p.seq_q}, {"seq-k", p.seq_k}, {"head-dim", p.head_dim}};
   for (const auto& size : sizes)
     if (size.value < 1) return std::string(size.name) + " is " + std::to_string(size.value) + ": it must be at least 1";
+  if (p.head_dim_v < 0)
+    return "head-dim-v is " + std::to_string(p.head_dim_v) + ": it must be at least 1, or 0 for that of Q and K";
   if (p.heads % p.kv_heads != 0)
     return "heads is " + std::to_string(p.heads) + " and kv-heads is " + std::to_string(p.kv_heads) +
            ": heads must be a multiple of kv-heads";
@@ -83,18 +87,26 @@ std::string invalid(const Problem& p) {
 
 unsigned extras(const Problem& p) {
   const bool has_window = p.window_left >= 0 || p.window_right >= 0;
-  return p.views * views | has_window * window | (p.softcap != 0) * softcap | p.alibi * alibi | p.sink * sink;
+  return p.views * views | has_window * window | (p.softcap != 0) * softcap | p.alibi * alibi | p.sink * sink |
+         (p.v_dim() != p.head_dim) * own_v;
 }
 
 std::string extras_unsupported(const Problem& p, unsigned taken) {
   constexpr struct {
     Extras bit;
     const char* name;
-  } all[] = {
-      {views, "strides of its own"}, {window, "a window"}, {softcap, "a softcap"}, {alibi, "ALiBi"}, {sink, "a sink"}};
+  } all[] = {{views, "strides of its own"},
+             {window, "a window"},
+             {softcap, "a softcap"},
+             {alibi, "ALiBi"},
+             {sink, "a sink"},
+             {own_v, "a V with its own head dim"}};
   std::string asked, supported;
   for (const auto& extra : all) {
-    if (extras(p) & ~taken & extra.bit) asked += (asked.empty() ? "" : " and ") + std::string(extra.name);
+    if (extras(p) & ~taken & extra.bit) {
+      asked += (asked.empty() ? "" : " and ") + std::string(extra.name);
+      if (extra.bit == own_v) asked += " (" + std::to_string(p.v_dim()) + " beside " + std::to_string(p.head_dim) + ")";
+    }
     if (taken & extra.bit) supported += (supported.empty() ? "" : ", ") + std::string(extra.name);
   }
   if (asked.empty()) return "";

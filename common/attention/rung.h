@@ -10,7 +10,8 @@
 
 namespace attention {
 
-// All pointers are device pointers, 16-byte aligned, with the shapes at the top of attention/problem.h.
+// All pointers are device pointers, 16-byte aligned, with the shapes at the top of attention/problem.h; D is
+// Problem::v_dim() for V, O, dO and dV.
 
 // The angles of RoPE, for problems that have it: row p belongs to position p of every batch and head, and, with
 // the sine's sign changed, to position -p.

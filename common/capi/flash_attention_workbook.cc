@@ -149,7 +149,8 @@ Problem to_problem(bool rotates, const faw_problem* from) {
                      .dtype = from->dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
                      .mask = from->causal ? attention::Mask::causal : attention::Mask::none,
                      .scale = from->scale,
-                     .rope = rotates};
+                     .rope = rotates,
+                     .head_dim_v = from->head_dim_v};
   if (const faw_extras* extras = from->extras) {
     problem.window_left = extras->window_left, problem.window_right = extras->window_right;
     problem.softcap = extras->softcap;
@@ -158,9 +159,10 @@ Problem to_problem(bool rotates, const faw_problem* from) {
   }
   if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
   // Sizes in bytes, those of a workspace with S in it among them, have to fit size_t.
-  const double scores =
-      double(problem.batch) * problem.heads * problem.seq_q * std::max(problem.seq_k, problem.head_dim);
-  const double keys = double(problem.batch) * problem.kv_heads * problem.seq_k * problem.head_dim;
+  const double scores = double(problem.batch) * problem.heads * problem.seq_q *
+                        std::max({problem.seq_k, problem.head_dim, problem.v_dim()});
+  const double keys =
+      double(problem.batch) * problem.kv_heads * problem.seq_k * std::max(problem.head_dim, problem.v_dim());
   if (std::max(scores, keys) > 0x1p60) refuse("batch x heads x seq-q x seq-k is beyond all memory");
   return problem;
 }
@@ -190,14 +192,15 @@ attention::RopeTables rope_tables(const char* chapter_name, const faw_problem& p
 }
 
 // The strides of a tensor [batch, heads, rows, D]. No two elements of a result may share a place.
-Strides to_strides(const char* name, const faw_strides* from, const Problem& p, int heads, int rows, bool result) {
-  if (!from) return attention::contiguous(heads, rows, p.head_dim);
+Strides to_strides(const char* name, const faw_strides* from, const Problem& p, int heads, int rows, int D,
+                   bool result) {
+  if (!from) return attention::contiguous(heads, rows, D);
   const struct {
     const char* name;
     long long stride;
     int size;
   } axes[] = {{"batch", from->batch, p.batch}, {"head", from->head, heads}, {"row", from->row, rows}};
-  double extent = p.head_dim;
+  double extent = D;
   for (const auto& axis : axes) {
     if (axis.stride < 0 || axis.stride % 8 != 0)
       refuse(std::string(name) + "'s stride of " + axis.name + " is " + std::to_string(axis.stride) +
@@ -207,7 +210,7 @@ Strides to_strides(const char* name, const faw_strides* from, const Problem& p, 
   if (extent > 0x1p35) refuse(std::string(name) + " spans more than 64 GiB");
   if (!result) return {from->batch, from->head, from->row};
   // In the order of their strides, each axis with more than one part has to step over all of the axis before.
-  std::vector<std::pair<long long, int>> steps = {{1, p.head_dim}};
+  std::vector<std::pair<long long, int>> steps = {{1, D}};
   for (const auto& axis : axes)
     if (axis.size > 1) steps.emplace_back(axis.stride, axis.size);
   std::sort(steps.begin() + 1, steps.end());
@@ -224,24 +227,24 @@ template <class Args>
 void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
   constexpr bool is_backward = std::is_same_v<Args, attention::BackwardArgs>;
   const faw_extras none = FAW_NO_EXTRAS, &extras = problem.extras ? *problem.extras : none;
-  const auto of_queries = [&](const char* name, const faw_strides* strides, bool result) {
-    return to_strides(name, strides, p, p.heads, p.seq_q, result);
+  const auto of_queries = [&](const char* name, const faw_strides* strides, int D, bool result) {
+    return to_strides(name, strides, p, p.heads, p.seq_q, D, result);
   };
-  const auto of_keys = [&](const char* name, const faw_strides* strides, bool result) {
-    return to_strides(name, strides, p, p.kv_heads, p.seq_k, result);
+  const auto of_keys = [&](const char* name, const faw_strides* strides, int D, bool result) {
+    return to_strides(name, strides, p, p.kv_heads, p.seq_k, D, result);
   };
-  args.q_strides = of_queries("q", extras.q, false);
-  args.k_strides = of_keys("k", extras.k, false);
-  args.v_strides = of_keys("v", extras.v, false);
-  args.o_strides = of_queries("o", extras.o, !is_backward);
+  args.q_strides = of_queries("q", extras.q, p.head_dim, false);
+  args.k_strides = of_keys("k", extras.k, p.head_dim, false);
+  args.v_strides = of_keys("v", extras.v, p.v_dim(), false);
+  args.o_strides = of_queries("o", extras.o, p.v_dim(), !is_backward);
   if (p.alibi) require_pointers({{"alibi", extras.alibi}});
   if (p.sink) require_pointers({{"sink", extras.sink}});
   args.alibi = extras.alibi, args.sink = extras.sink;
   if constexpr (is_backward) {
-    args.d_o_strides = of_queries("d_o", extras.d_o, false);
-    args.dq_strides = of_queries("dq", extras.dq, true);
-    args.dk_strides = of_keys("dk", extras.dk, true);
-    args.dv_strides = of_keys("dv", extras.dv, true);
+    args.d_o_strides = of_queries("d_o", extras.d_o, p.v_dim(), false);
+    args.dq_strides = of_queries("dq", extras.dq, p.head_dim, true);
+    args.dk_strides = of_keys("dk", extras.dk, p.head_dim, true);
+    args.dv_strides = of_keys("dv", extras.dv, p.v_dim(), true);
     if (p.sink) require_pointers({{"d_sink", extras.d_sink}});
     args.d_sink = extras.d_sink;
   }
@@ -327,7 +330,8 @@ faw_status faw_default_problem(faw_problem* problem) {
                 .scale = p.scale,
                 .rope_cos = nullptr,
                 .rope_sin = nullptr,
-                .extras = nullptr};
+                .extras = nullptr,
+                .head_dim_v = p.head_dim_v};
   });
 }
 

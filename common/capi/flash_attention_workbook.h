@@ -7,6 +7,8 @@
  *   k, v, dk, dv    [batch, kv_heads, seq_k, head_dim]   fp16 or bf16
  *   lse             [batch, heads,    seq_q]             fp32, natural logarithm
  *
+ * where v may have a head dim of its own, which o, d_o and dv share with it (faw_problem's head_dim_v).
+ *
  * Chapters and rungs go by name: "05_online_softmax". A rung of NULL is the chapter's result, the last of its rungs
  * that has the direction asked for.
  *
@@ -77,6 +79,7 @@ typedef struct {
    * workspace, or for a chapter, does not need what alibi, sink, d_sink and the strides point to: only whether they are
    * NULL. */
   const faw_extras* extras;
+  int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
 } faw_problem;
 
 /* What went wrong in this thread's last call that did not return FAW_OK; "" before there is one. Never NULL; valid
@@ -94,7 +97,7 @@ int faw_on_engine(void);
 faw_status faw_default_problem(faw_problem* problem);
 
 /* Floating-point operations as FlashAttention counts them: 4 B H Nq Nk D, half of it when causal; 2.5 times that if
- * `backward` is not 0. */
+ * `backward` is not 0. If v has its own head dim, that counts for p v, dp and dv. */
 faw_status faw_flops(const faw_problem* problem, int backward, double* flops);
 
 /* The chapters and their rungs, in the order of the book. Names live as long as the library; NULL past the end. */

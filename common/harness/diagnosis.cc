@@ -49,15 +49,15 @@ std::vector<Stages> make_stages(const Problem& p, const HostTensors& in, const F
       k = reference::rotate(k, reference::key_positions(p), rope).unaryExpr(reference::rounding(p.dtype));
     }
     Stages& of = stages.emplace_back();
-    of.v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);
+    of.v = reference::head(in.v, p.kv_head(h), p.seq_k, p.v_dim());
     const double s_sums = p.rope ? 2 * unit : sums;  // a rotated element can be rounded the other way
     of.s_tolerance = s_sums * std::abs(p.scale) * q.cwiseAbs() * k.cwiseAbs().transpose();
     if (given.o.empty()) {
       of.forward = reference::forward(q, k, of.v, p.scale, reference::visible_keys(p));
       continue;
     }
-    const auto o = reference::head(given.o, h, p.seq_q, p.head_dim);
-    const auto d_o = reference::head(in.d_o, h, p.seq_q, p.head_dim);
+    const auto o = reference::head(given.o, h, p.seq_q, p.v_dim());
+    const auto d_o = reference::head(in.d_o, h, p.seq_q, p.v_dim());
     of.forward =
         reference::recomputed(q, k, o, reference::head(given.lse, h, p.seq_q, 1), p.scale, reference::visible_keys(p));
     of.gradients = reference::backward(q, k, of.v, of.forward, d_o, p.scale);
@@ -333,7 +333,7 @@ class Comparer {
     const Row& known = rows_[row];
     if (!known.m) return found;
     for (const auto* keys : {&known.seen, &known.seen_before}) {
-      Sums sums = {0, 0, reference::Vector::Zero(p_.head_dim), reference::Vector::Zero(p_.head_dim)};
+      Sums sums = {0, 0, reference::Vector::Zero(p_.v_dim()), reference::Vector::Zero(p_.v_dim())};
       bool any = false;
       for (size_t key = 0; key < keys->size() && sees(row, int64_t(key)); key++) {
         if (!(*keys)[key] || !counts(s(row, int64_t(key)))) continue;
@@ -371,7 +371,7 @@ class Comparer {
       for (auto one = begin; one != end; ++one) {
         const auto column = one->first.second;
         const double got = one->second.value;
-        if (column >= p_.head_dim) continue;  // a kernel may fill the head dim up
+        if (column >= p_.v_dim()) continue;  // a kernel may fill the head dim up
         const bool right = std::any_of(wanted.begin(), wanted.end(), [&](const Sums& want) {
           return close(got, want.o(column), 4 * unit * want.o_size(column) + 1e-6);
         });

@@ -148,6 +148,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--softcap", p.softcap, "scores become softcap * tanh(score / softcap); 0 is none");
   app.add_flag("--alibi", p.alibi, "a slope for every head takes from each score what lies between key and query");
   app.add_flag("--sink", p.sink, "a number for every head is one more term of each row's sum");
+  app.add_option("--head-dim-v", p.head_dim_v, "head dimension of V, which O has too; as of Q and K unless given");
   app.add_flag("--views", p.views, "tensors lie as [B, N, H, D], with gaps");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
@@ -351,20 +352,21 @@ bool print_trace(std::ostream& out, const Options& options, const HostTensors& i
 // What a walk tells apart, under the names of the problem. A row of a matrix is one of [.., D]; of the workspace, whose
 // layout only the kernels know, 128 bytes.
 std::vector<NamedRows> named_rows(const Problem& p, const DeviceTensors& tensors) {
-  const size_t q_rows = p.lse_size(), k_rows = p.kv_size() / p.head_dim, row = size_t(p.head_dim) * 2;
+  const size_t q_rows = p.lse_size(), k_rows = p.kv_size() / p.head_dim;
+  const size_t row = size_t(p.head_dim) * 2, v_row = size_t(p.v_dim()) * 2;
   std::vector<NamedRows> named = {{"Q", tensors.q.data(), q_rows, row},
                                   {"K", tensors.k.data(), k_rows, row},
-                                  {"V", tensors.v.data(), k_rows, row},
-                                  {"O", tensors.o.data(), q_rows, row},
+                                  {"V", tensors.v.data(), k_rows, v_row},
+                                  {"O", tensors.o.data(), q_rows, v_row},
                                   {"LSE", tensors.lse.data(), q_rows, sizeof(float)}};
   const auto add = [&](const char* name, const GuardedBuffer& buffer, size_t row_bytes) {
     if (buffer.bytes() > 0)
       named.push_back({name, buffer.data(), (buffer.bytes() + row_bytes - 1) / row_bytes, row_bytes});
   };
-  add("dO", tensors.d_o, row);
+  add("dO", tensors.d_o, v_row);
   add("dQ", tensors.dq, row);
   add("dK", tensors.dk, row);
-  add("dV", tensors.dv, row);
+  add("dV", tensors.dv, v_row);
   add("cos", tensors.rope_cos, row);
   add("sin", tensors.rope_sin, row);
   add("workspace", tensors.workspace, 128);

@@ -65,8 +65,8 @@ const char* name(InputKind kind) {
 }
 
 HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
-  HostTensors t = {std::vector<float>(p.q_size()), std::vector<float>(p.kv_size()), std::vector<float>(p.kv_size()),
-                   std::vector<float>(p.q_size())};
+  HostTensors t = {std::vector<float>(p.q_size()), std::vector<float>(p.kv_size()), std::vector<float>(p.v_size()),
+                   std::vector<float>(p.o_size())};
   std::vector<float>* const tensors[] = {&t.q, &t.k, &t.v, &t.d_o};
   in_parallel(std::size(tensors), [&](size_t n) {
     Normal normal(seed * std::size(tensors) + n);  // one for each tensor, whatever the shapes of the others
@@ -184,10 +184,10 @@ std::vector<float> from_storage(const std::vector<uint16_t>& bits, DType dtype) 
   return dtype == DType::fp16 ? from_storage_as<__half>(bits) : from_storage_as<__nv_bfloat16>(bits);
 }
 
-attention::Strides strides(const Problem& p, int heads, int rows) {
-  if (!p.views) return attention::contiguous(heads, rows, p.head_dim);
+attention::Strides strides(const Problem& p, int heads, int rows, int D) {
+  if (!p.views) return attention::contiguous(heads, rows, D);
   constexpr int gap = 8;  // elements: 16 bytes
-  const int64_t head = p.head_dim + gap, row = heads * head + gap;
+  const int64_t head = D + gap, row = heads * head + gap;
   return {rows * row + 2 * gap, head, row};
 }
 
@@ -199,23 +199,23 @@ GuardedBuffer::GuardedBuffer(size_t bytes, size_t guard, Fill fill)
 namespace {
 
 // From the first element of a tensor to behind its last one.
-size_t extent(const Problem& p, int heads, int rows) {
-  const attention::Strides of = strides(p, heads, rows);
+size_t extent(const Problem& p, int heads, int rows, int D) {
+  const attention::Strides of = strides(p, heads, rows, D);
   const int64_t last = (p.batch - 1) * of.batch + (heads - 1) * of.head + (rows - 1) * of.row;
-  return heads == 0 ? 0 : size_t(last + p.head_dim) * sizeof(uint16_t);
+  return heads == 0 ? 0 : size_t(last + D) * sizeof(uint16_t);
 }
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(const Problem& p, int heads, int rows, size_t guard)
-    : bytes_(size_t(p.batch) * heads * rows * p.head_dim * sizeof(uint16_t)),
+GuardedBuffer::GuardedBuffer(const Problem& p, int heads, int rows, int D, size_t guard)
+    : bytes_(size_t(p.batch) * heads * rows * D * sizeof(uint16_t)),
       guard_(guard),
-      row_bytes_(p.views ? p.head_dim * sizeof(uint16_t) : bytes_),
-      extent_(extent(p, heads, rows)),
+      row_bytes_(p.views ? D * sizeof(uint16_t) : bytes_),
+      extent_(extent(p, heads, rows, D)),
       buffer_(extent_ == 0 ? 0 : extent_ + 2 * guard) {
   buffer_.fill(poison);
   if (!p.views) return;
-  const attention::Strides of = strides(p, heads, rows);
+  const attention::Strides of = strides(p, heads, rows, D);
   for (int b = 0; b < p.batch; b++)
     for (int h = 0; h < heads; h++)
       for (int i = 0; i < rows; i++)
@@ -259,23 +259,25 @@ bool GuardedBuffer::guards_intact() const {
 
 DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward,
                              size_t guard)
-    : q(p, p.heads, p.seq_q, guard),
-      k(p, p.kv_heads, p.seq_k, guard),
-      v(p, p.kv_heads, p.seq_k, guard),
-      o(p, p.heads, p.seq_q, guard),
+    : q(p, p.heads, p.seq_q, p.head_dim, guard),
+      k(p, p.kv_heads, p.seq_k, p.head_dim, guard),
+      v(p, p.kv_heads, p.seq_k, p.v_dim(), guard),
+      o(p, p.heads, p.seq_q, p.v_dim(), guard),
       lse(p.lse_size() * sizeof(float), guard),
       workspace(workspace_bytes, guard, guard == 0 ? GuardedBuffer::Fill::nothing : GuardedBuffer::Fill::poison),
       rope_cos(p.rope_size() * sizeof(float), guard),
       rope_sin(p.rope_size() * sizeof(float), guard),
-      d_o(p, backward ? p.heads : 0, p.seq_q, guard),
-      dq(p, backward ? p.heads : 0, p.seq_q, guard),
-      dk(p, backward ? p.kv_heads : 0, p.seq_k, guard),
-      dv(p, backward ? p.kv_heads : 0, p.seq_k, guard),
+      d_o(p, backward ? p.heads : 0, p.seq_q, p.v_dim(), guard),
+      dq(p, backward ? p.heads : 0, p.seq_q, p.head_dim, guard),
+      dk(p, backward ? p.kv_heads : 0, p.seq_k, p.head_dim, guard),
+      dv(p, backward ? p.kv_heads : 0, p.seq_k, p.v_dim(), guard),
       alibi(p.alibi_size() * sizeof(float), guard),
       sink(p.sink_size() * sizeof(float), guard),
       d_sink(backward ? p.sink_size() * sizeof(float) : 0, guard),
-      of_queries_(strides(p, p.heads, p.seq_q)),
-      of_keys_(strides(p, p.kv_heads, p.seq_k)) {
+      of_q_(strides(p, p.heads, p.seq_q, p.head_dim)),
+      of_k_(strides(p, p.kv_heads, p.seq_k, p.head_dim)),
+      of_v_(strides(p, p.kv_heads, p.seq_k, p.v_dim())),
+      of_o_(strides(p, p.heads, p.seq_q, p.v_dim())) {
   q.upload(to_storage(in.q, p.dtype).data());
   k.upload(to_storage(in.k, p.dtype).data());
   v.upload(to_storage(in.v, p.dtype).data());
@@ -300,10 +302,10 @@ attention::ForwardArgs DeviceTensors::forward_args() const {
           static_cast<float*>(lse.data()),
           workspace.data(),
           rope_tables(),
-          of_queries_,
-          of_keys_,
-          of_keys_,
-          of_queries_,
+          of_q_,
+          of_k_,
+          of_v_,
+          of_o_,
           static_cast<const float*>(alibi.data()),
           static_cast<const float*>(sink.data())};
 }
@@ -320,14 +322,14 @@ attention::BackwardArgs DeviceTensors::backward_args() const {
           dv.data(),
           workspace.data(),
           rope_tables(),
-          of_queries_,
-          of_keys_,
-          of_keys_,
-          of_queries_,
-          of_queries_,
-          of_queries_,
-          of_keys_,
-          of_keys_,
+          of_q_,
+          of_k_,
+          of_v_,
+          of_o_,
+          of_o_,
+          of_q_,
+          of_k_,
+          of_v_,
           static_cast<const float*>(alibi.data()),
           static_cast<const float*>(sink.data()),
           static_cast<float*>(d_sink.data())};
@@ -351,7 +353,9 @@ std::string DeviceTensors::broken_guard() const {
 }
 
 size_t device_bytes(const Problem& p, size_t workspace_bytes, bool backward) {
-  const size_t tensors = 2 * (extent(p, p.heads, p.seq_q) + extent(p, p.kv_heads, p.seq_k));  // Q, O, K and V
+  size_t tensors = 0;  // Q and K, O and V
+  for (const int D : {p.head_dim, p.v_dim()})
+    tensors += extent(p, p.heads, p.seq_q, D) + extent(p, p.kv_heads, p.seq_k, D);
   const size_t numbers = p.lse_size() + 2 * p.rope_size() + p.alibi_size() + (backward ? 2 : 1) * p.sink_size();
   return (backward ? 2 : 1) * tensors + numbers * sizeof(float) + workspace_bytes;
 }

@@ -41,8 +41,8 @@ struct HostTensors {
 };
 
 // Where the rows of a tensor [B, H, N, D] lie: one behind the other or, for problems with views, by positions first, as
-// a model's projections leave them, with gaps between rows and batches.
-attention::Strides strides(const attention::Problem& problem, int heads, int rows);
+// a model's projections leave them, with gaps between rows and batches. D is the problem's head_dim or v_dim().
+attention::Strides strides(const attention::Problem& problem, int heads, int rows, int D);
 
 // The same numbers for the same seed on every machine.
 HostTensors make_inputs(const attention::Problem& problem, InputKind kind, uint64_t seed);
@@ -79,7 +79,7 @@ class GuardedBuffer {
   enum class Fill { poison, nothing };
   GuardedBuffer(size_t bytes, size_t guard, Fill fill = Fill::poison);
   // A tensor [B, heads, rows, D] of 16-bit numbers, as strides() has it; the gaps between its rows are guards, too.
-  GuardedBuffer(const attention::Problem& problem, int heads, int rows, size_t guard);
+  GuardedBuffer(const attention::Problem& problem, int heads, int rows, int D, size_t guard);
 
   void* data() const { return bytes_ == 0 ? nullptr : static_cast<char*>(buffer_.data()) + guard_; }
   size_t bytes() const { return bytes_; }  // of what is uploaded and downloaded: without gaps
@@ -119,7 +119,7 @@ struct DeviceTensors {
   GuardedBuffer d_sink;              // likewise, and unless backward
 
  private:
-  attention::Strides of_queries_, of_keys_;
+  attention::Strides of_q_, of_k_, of_v_, of_o_;
 };
 
 // Bytes of device memory that DeviceTensors takes, guards aside.

@@ -194,10 +194,11 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
   const int heads = p.batch * p.heads;
   constexpr double products = 6;  // Q K^T and P V, each once exactly and once for each baseline
-  const int rows = whole ? p.seq_q : affordable_rows(p.seq_q, heads, products * p.seq_k * p.head_dim);
+  const int rows =
+      whole ? p.seq_q : affordable_rows(p.seq_q, heads, products * p.seq_k * std::max(p.head_dim, p.v_dim()));
 
   o_.rows = sample_heads(heads, p.seq_q, rows);
-  o_.expected.resize(size_t(heads) * rows * p.head_dim);
+  o_.expected.resize(size_t(heads) * rows * p.v_dim());
   o_.baseline.resize(o_.expected.size());
   o_.tensor_cores.resize(o_.expected.size());
   lse_.resize(size_t(heads) * rows);
@@ -207,7 +208,7 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
     const reference::Scores scores = reference::scores_of(p, h, in.alibi, in.sink, &o_.rows[h]);
     auto q = rows_of(reference::head(in.q, h, p.seq_q, p.head_dim), o_.rows[h]);
     auto k = reference::head(in.k, p.kv_head(h), p.seq_k, p.head_dim);
-    const auto v = reference::head(in.v, p.kv_head(h), p.seq_k, p.head_dim);
+    const auto v = reference::head(in.v, p.kv_head(h), p.seq_k, p.v_dim());
     if (p.rope) {
       q = reference::rotate(q, query_positions(p, o_.rows[h]), rope);
       k = reference::rotate(k, reference::key_positions(p), rope);
@@ -222,7 +223,7 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
     const reference::Forward tensor_cores =
         reference::forward(q, k, v, p.scale, scores, reference::tensor_cores(p.dtype));
     const auto keep = [&](const reference::Matrix& o, std::vector<double>& to) {
-      std::copy_n(o.data(), o.size(), to.data() + size_t(h) * rows * p.head_dim);
+      std::copy_n(o.data(), o.size(), to.data() + size_t(h) * rows * p.v_dim());
     };
     keep(exact.o, o_.expected);
     keep(plain.o, o_.baseline);
@@ -234,16 +235,17 @@ void Reference::expect_forward(const HostTensors& in, bool whole) {
 
 void Reference::expect_gradients(const HostTensors& in) {
   const Problem& p = problem_;
-  const int D = p.head_dim, heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, group = p.heads / p.kv_heads;
+  const int D = p.head_dim, Dv = p.v_dim();
+  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, group = p.heads / p.kv_heads;
   constexpr double products = 3 * 5;  // each once exactly and once for each baseline
-  const int n_queries = affordable_rows(p.seq_q, heads, products * p.seq_k * D);
-  const int n_keys = affordable_rows(p.seq_k, heads, products * p.seq_q * D);
+  const int n_queries = affordable_rows(p.seq_q, heads, products * p.seq_k * std::max(D, Dv));
+  const int n_keys = affordable_rows(p.seq_k, heads, products * p.seq_q * std::max(D, Dv));
   dq_.rows = sample_heads(heads, p.seq_q, n_queries);
   dk_.rows = dv_.rows = sample_heads(kv_heads, p.seq_k, n_keys);
-  for (const auto& [gradient, rows] :
-       {std::pair(&dq_, heads * n_queries), {&dk_, kv_heads * n_keys}, {&dv_, kv_heads * n_keys}})
-    for (auto* values : {&gradient->expected, &gradient->baseline, &gradient->tensor_cores})
-      values->resize(size_t(rows) * D);
+  for (const auto& [gradient, size] : {std::pair(&dq_, size_t(heads) * n_queries * D),
+                                       {&dk_, size_t(kv_heads) * n_keys * D},
+                                       {&dv_, size_t(kv_heads) * n_keys * Dv}})
+    for (auto* values : {&gradient->expected, &gradient->baseline, &gradient->tensor_cores}) values->resize(size);
 
   // What tensor cores add up stays in fp32 until it is stored: also over a group of heads, and to be rotated back.
   using reference::exact;
@@ -262,19 +264,19 @@ void Reference::expect_gradients(const HostTensors& in) {
   d_sink_size_.resize(p.sink_size());
   for (int h = 0; h < heads && p.sink; h++) {
     const reference::Vector of_rows =
-        reference::sink_gradient(reference::head(given_.o, h, p.seq_q, D), reference::head(given_.lse, h, p.seq_q, 1),
-                                 reference::head(in.d_o, h, p.seq_q, D), in.sink[h % p.heads]);
+        reference::sink_gradient(reference::head(given_.o, h, p.seq_q, Dv), reference::head(given_.lse, h, p.seq_q, 1),
+                                 reference::head(in.d_o, h, p.seq_q, Dv), in.sink[h % p.heads]);
     d_sink_[h % p.heads] += of_rows.sum();
     d_sink_size_[h % p.heads] += of_rows.cwiseAbs().sum();
   }
   in_parallel(size_t(kv_heads), [&](size_t index) {
     const int kv_head = int(index);
     const std::vector<int>& keys = dk_.rows[kv_head];
-    const auto k_given = reference::head(in.k, kv_head, p.seq_k, D), v = reference::head(in.v, kv_head, p.seq_k, D);
+    const auto k_given = reference::head(in.k, kv_head, p.seq_k, D), v = reference::head(in.v, kv_head, p.seq_k, Dv);
     const auto some_v = rows_of(v, keys);
     for (const auto& way : ways) {
-      const auto part = [&](Expected& gradient, int head, int n) {
-        return Eigen::Map<reference::Matrix>((gradient.*way.values).data() + size_t(head) * n * D, n, D);
+      const auto part = [&](Expected& gradient, int head, int n, int columns) {
+        return Eigen::Map<reference::Matrix>((gradient.*way.values).data() + size_t(head) * n * columns, n, columns);
       };
       const auto rotated = [&](const reference::Matrix& x, const std::vector<int>& positions) -> reference::Matrix {
         if (!p.rope) return x;
@@ -287,11 +289,11 @@ void Reference::expect_gradients(const HostTensors& in) {
       };
       const auto k = rotated(k_given, reference::key_positions(p));
       const auto some_k = rows_of(k, keys);
-      auto dk = part(dk_, kv_head, n_keys), dv = part(dv_, kv_head, n_keys);
+      auto dk = part(dk_, kv_head, n_keys, D), dv = part(dv_, kv_head, n_keys, Dv);
       for (int h = kv_head * group; h < (kv_head + 1) * group; h++) {
         const std::vector<int>& queries = dq_.rows[h];
-        const auto q_given = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, D);
-        const auto o = reference::head(given_.o, h, p.seq_q, D), lse = reference::head(given_.lse, h, p.seq_q, 1);
+        const auto q_given = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, Dv);
+        const auto o = reference::head(given_.o, h, p.seq_q, Dv), lse = reference::head(given_.lse, h, p.seq_q, 1);
         const auto scores_of_queries = reference::scores_of(p, h, in.alibi, in.sink, &queries);
         const auto scores_of_keys = reference::scores_of(p, h, in.alibi, in.sink, nullptr, &keys);
 
@@ -299,7 +301,7 @@ void Reference::expect_gradients(const HostTensors& in) {
         const auto some_q = rows_of(q, queries), some_o = rows_of(o, queries);
         const auto of_queries =
             reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, scores_of_queries, way.rounding);
-        part(dq_, h, n_queries) =
+        part(dq_, h, n_queries, D) =
             rotated_back(reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, way.rounding).dq,
                          query_positions(p, queries))
                 .unaryExpr(way.stored);
@@ -318,7 +320,8 @@ void Reference::expect_gradients(const HostTensors& in) {
 // `got` is [heads, rows, D] of the whole problem, `expected` has the rows that are compared.
 Comparison Reference::compare(const char* tensor, const std::vector<float>& got, const Expected& expected,
                               double factor) const {
-  const int D = problem_.head_dim, heads = int(expected.rows.size()), rows = int(got.size() / heads / D);
+  const int heads = int(expected.rows.size());
+  const int D = int(expected.expected.size() / heads / expected.rows[0].size()), rows = int(got.size() / heads / D);
 
   Comparison c;
   c.tensor = tensor;

@@ -116,13 +116,19 @@ void check_shape(const char* name, const Tensor& tensor, at::IntArrayRef shape) 
   CHECK_VALUE(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ": it must be ", shape);
 }
 
+// v may have a head_dim of its own, which o has, too.
+std::array<int64_t, 4> shape_with(const Tensor& tensor, int64_t head_dim) {
+  return {tensor.size(0), tensor.size(1), tensor.size(2), head_dim};
+}
+
 void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
   check_tensor("q", q, q);
   check_tensor("k", k, q);
   CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", k.sizes(), " and q ", q.sizes(),
               ": batch and head_dim must be equal");
   check_tensor("v", v, q);
-  check_shape("v", v, k.sizes());
+  check_shape("v", v, shape_with(k, v.size(3)));
+  CHECK_VALUE(v.size(3) > 0 || k.size(3) == 0, "v has shape ", v.sizes(), ": its head_dim must be at least 1");
 }
 
 // The C interface counts in int.
@@ -191,16 +197,17 @@ struct Plan {
 
 // All that a plan depends on: the numbers (of the scale, its bits), the chapter and the rung.
 template <class String>
-using Question = std::tuple<std::array<int64_t, 18>, std::optional<String>, std::optional<String>>;
+using Question = std::tuple<std::array<int64_t, 19>, std::optional<String>, std::optional<String>>;
 
 // For questions without a call, which ask only whether there are such pointers.
 const float some_numbers = 0;
 const faw_strides some_strides = {0, 0, 0};
 
-Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool views, bool causal, float scale,
-               bool rotates, const Extras& extras, Name chapter, Name rung) {
+Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
+               float scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   check_axes("q", q);
   check_axes("k", k);
+  check_axes("v", v);
   Plan plan;
   plan.problem = {.batch = int(q.size(0)),
                   .heads = int(q.size(1)),
@@ -213,7 +220,8 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool views
                   .scale = scale,
                   .rope_cos = nullptr,
                   .rope_sin = nullptr,
-                  .extras = nullptr};
+                  .extras = nullptr,
+                  .head_dim_v = int(v.size(3))};
   constexpr int64_t most = std::numeric_limits<int>::max();
   faw_extras asked = FAW_NO_EXTRAS;
   asked.window_left = int(std::clamp<int64_t>(extras.window_left, -2, most));  // beyond them all are refused
@@ -246,20 +254,21 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, bool views
 }
 
 // The plan on the current device, which is q's. It lives until this thread's next call.
-const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, bool views, bool causal,
+const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
                     std::optional<double> scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   thread_local std::map<Question<std::string>, Plan, std::less<>> plans;
   const float factor = scale ? float(*scale) : faw_default_scale(int(q.size(3)));
   const Question<std::string_view> question = {
       {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), int64_t(q.scalar_type()), causal,
        std::bit_cast<int32_t>(factor), rotates, int64_t(direction), q.device().index(), views, extras.window_left,
-       extras.window_right, std::bit_cast<int64_t>(extras.softcap), extras.alibi.has_value(), extras.sink.has_value()},
+       extras.window_right, std::bit_cast<int64_t>(extras.softcap), extras.alibi.has_value(), extras.sink.has_value(),
+       v.size(3)},
       chapter,
       rung};
   if (const auto known = plans.find(question); known != plans.end()) return known->second;
   constexpr size_t most = 4096;  // a program whose lengths are ever new must not fill the memory
   if (plans.size() == most) plans.clear();
-  return plans.emplace(question, make_plan(direction, q, k, views, causal, factor, rotates, extras, chapter, rung))
+  return plans.emplace(question, make_plan(direction, q, k, v, views, causal, factor, rotates, extras, chapter, rung))
       .first->second;
 }
 
@@ -313,7 +322,7 @@ struct ExtrasOfACall {
   const faw_extras* given() const { return any ? &extras : nullptr; }
 };
 
-// (o, lse). An lse that the rung does not write has no elements. o lies as q does.
+// (o, lse). An lse that the rung does not write has no elements. o lies as q does, with v's head_dim.
 std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos,
                                    const MaybeTensor& sin, bool causal, std::optional<double> scale, Name chapter,
                                    Name rung, Name, Name, int64_t window_left, int64_t window_right, double softcap,
@@ -322,9 +331,10 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   const c10::DeviceGuard guard(q.device());
   const Extras extras = {window_left, window_right, softcap, alibi, sink};
   const bool views = !all_contiguous({q, k, v});
-  const Plan& plan = plan_of(Direction::forward, q, k, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
+  const Plan& plan =
+      plan_of(Direction::forward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor o = at::empty_like(q);
+  const Tensor o = at::empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)));  // v is not the wider one
   ExtrasOfACall of_call(plan, q, extras);
   if (views) of_call.add_strides({{&faw_extras::q, q}, {&faw_extras::k, k}, {&faw_extras::v, v}, {&faw_extras::o, o}});
   problem.extras = of_call.given();
@@ -354,18 +364,19 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const
                                                     const MaybeTensor& alibi, const MaybeTensor& sink) {
   check_inputs(q, k, v);
   check_tensor("o", o, q);
-  check_shape("o", o, q.sizes());
+  check_shape("o", o, shape_with(q, v.size(3)));
   // How it lies is autograd's choice: the gradient of a sum is one number, expanded.
   const bool views = !all_contiguous({q, k, v, o});
   const bool fits =
       aligned(any_d_o) && any_d_o.dim() == 4 && (views ? has_whole_rows(any_d_o) : any_d_o.is_contiguous());
   const Tensor d_o = fits ? any_d_o : any_d_o.clone(at::MemoryFormat::Contiguous);
   check_tensor("d_o", d_o, q);
-  check_shape("d_o", d_o, q.sizes());
+  check_shape("d_o", d_o, o.sizes());
   const float* lse_data = check_fp32("lse", lse, q.sizes().slice(0, 3), q);
   const c10::DeviceGuard guard(q.device());
   const Extras extras = {window_left, window_right, softcap, alibi, sink};
-  const Plan& plan = plan_of(Direction::backward, q, k, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
+  const Plan& plan =
+      plan_of(Direction::backward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
   const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
   const Tensor d_sink = at::empty({sink ? q.size(1) : 0}, q.options().dtype(at::kFloat));
@@ -465,7 +476,7 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
       check_inputs(q, k, v);
       const c10::DeviceGuard guard(q.device());
-      plan_of(Direction::backward, q, k, !all_contiguous({q, k, v}), causal, scale, rotates(cos, sin),
+      plan_of(Direction::backward, q, k, v, !all_contiguous({q, k, v}), causal, scale, rotates(cos, sin),
               {window_left, window_right, softcap, alibi, sink}, backward_chapter, backward_rung);
     }
     Tensor lse;

@@ -214,7 +214,7 @@ Head load(const attention::Problem& problem, std::span<const float> q, std::span
           std::span<const float> v, int query_head, const Options& options) {
   const int kv_head = problem.kv_head(query_head);
   Head h = {head(q, query_head, problem.seq_q, problem.head_dim), head(k, kv_head, problem.seq_k, problem.head_dim),
-            head(v, kv_head, problem.seq_k, problem.head_dim)};
+            head(v, kv_head, problem.seq_k, problem.v_dim())};
   if (options.rope) {
     h.q = rounded(rotate(h.q, query_positions(problem), *options.rope), options.rounding.results);
     h.k = rounded(rotate(h.k, key_positions(problem), *options.rope), options.rounding.results);
@@ -226,12 +226,12 @@ Head load(const attention::Problem& problem, std::span<const float> q, std::span
 
 ForwardTensors forward(const attention::Problem& problem, std::span<const float> q, std::span<const float> k,
                        std::span<const float> v, const Options& options) {
-  ForwardTensors out = {std::vector<double>(problem.q_size()), std::vector<double>(problem.lse_size())};
+  ForwardTensors out = {std::vector<double>(problem.o_size()), std::vector<double>(problem.lse_size())};
   for (int h = 0; h < problem.batch * problem.heads; h++) {
     const Head in = load(problem, q, k, v, h, options);
     const Scores scores = scores_of(problem, h, options.alibi, options.sink);
     const Forward f = forward(in.q, in.k, in.v, problem.scale, scores, options.rounding);
-    writable_head(out.o, h, problem.seq_q, problem.head_dim) = f.o;
+    writable_head(out.o, h, problem.seq_q, problem.v_dim()) = f.o;
     writable_head(out.lse, h, problem.seq_q, 1) = f.lse;
   }
   return out;
@@ -240,10 +240,10 @@ ForwardTensors forward(const attention::Problem& problem, std::span<const float>
 GradientTensors backward(const attention::Problem& problem, std::span<const float> q, std::span<const float> k,
                          std::span<const float> v, std::span<const float> d_o, const Options& options) {
   GradientTensors out = {std::vector<double>(problem.q_size()), std::vector<double>(problem.kv_size()),
-                         std::vector<double>(problem.kv_size()), std::vector<double>(problem.sink_size())};
+                         std::vector<double>(problem.v_size()), std::vector<double>(problem.sink_size())};
   for (int h = 0; h < problem.batch * problem.heads; h++) {
     const Head in = load(problem, q, k, v, h, options);
-    const Matrix in_d_o = head(d_o, h, problem.seq_q, problem.head_dim);
+    const Matrix in_d_o = head(d_o, h, problem.seq_q, problem.v_dim());
     const Scores scores = scores_of(problem, h, options.alibi, options.sink);
     const Forward f = forward(in.q, in.k, in.v, problem.scale, scores, options.rounding);
     Gradients g = backward(in.q, in.k, in.v, f, in_d_o, problem.scale, options.rounding);
@@ -254,7 +254,7 @@ GradientTensors backward(const attention::Problem& problem, std::span<const floa
     }
     writable_head(out.dq, h, problem.seq_q, problem.head_dim) = g.dq;
     auto dk = writable_head(out.dk, problem.kv_head(h), problem.seq_k, problem.head_dim);
-    auto dv = writable_head(out.dv, problem.kv_head(h), problem.seq_k, problem.head_dim);
+    auto dv = writable_head(out.dv, problem.kv_head(h), problem.seq_k, problem.v_dim());
     dk = rounded(dk + g.dk, options.rounding.results);  // query heads that share a kv head add up
     dv = rounded(dv + g.dv, options.rounding.results);
   }

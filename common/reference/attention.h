@@ -5,6 +5,8 @@
 //
 //   q, o, d_o, dq  [Nq, D]      k, v, dk, dv  [Nk, D]      s, p  [Nq, Nk]      lse  [Nq]
 //
+// If v has its own head dim, that is the D of v, o, d_o and dv.
+//
 // The mask says of each query row which keys it sees. A caller may therefore pass some of the query rows only, each
 // with its keys, and gets exactly those rows of o, lse and dq (and their share of dk and dv).
 //

@@ -16,7 +16,7 @@ class Problem(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int) for name in
                 ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal")]
     _fields_ += [("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p),
-                 ("extras", ctypes.c_void_p)]
+                 ("extras", ctypes.c_void_p), ("head_dim_v", ctypes.c_int)]
 
 
 class Extras(ctypes.Structure):
@@ -155,8 +155,9 @@ def _as_c(problem):
 
 
 def default_rung(problem, backward=False, rotates=False):
-    """(chapter, rung) whose kernels run on such a problem where no chapter is named, on the current device. A problem is
-    as default_problem() says; it may have "window", "softcap", and with True "alibi", "sink" and "views", too."""
+    """(chapter, rung) whose kernels run on such a problem where no chapter is named, on the current device. A problem
+    is as default_problem() says; it may have "head_dim_v", "window", "softcap", and with True "alibi", "sink" and
+    "views", too."""
     chapter, rung = ctypes.c_char_p(), ctypes.c_char_p()
     _require(_library.faw_default_rung(_as_c(problem), rotates, backward, ctypes.byref(chapter), ctypes.byref(rung)))
     return chapter.value.decode(), rung.value.decode()

@@ -83,6 +83,7 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     tables that rope_tables() makes, q and k are rotated by their positions first. No chapter means the book's last
     word, and no rung the last of its chapter. What models add, for chapter 12:
 
+    v may have a head dim of its own, which o has, too: 128 where D is 192.
     window (left, right): query i sees keys i + Nk - Nq - left to i + Nk - Nq + right; -1 is all on that side.
     softcap: scores become softcap * tanh(score / softcap).
     alibi, fp32 [H] or [B, H]: scores lose slope * |i + Nk - Nq - j|. There is one score function, this or a softcap.
@@ -117,7 +118,9 @@ def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backwar
         if tensor.device != q.device:  # of several devices PyTorch asks "meta" first
             raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
     writes_lse = chapter is None or library.has("lse", chapter, rung)
-    return torch.empty_like(q), q.new_empty(q.shape[:3] if writes_lse else 0, dtype=torch.float32)
+    head_dim = v.shape[-1]  # which may be less than q's, and not more
+    o = torch.empty_like(q if head_dim == q.shape[-1] else q[..., :head_dim])
+    return o, q.new_empty(q.shape[:3] if writes_lse else 0, dtype=torch.float32)
 
 
 @torch.library.register_fake("flash_attention_workbook::backward")
@@ -149,7 +152,8 @@ def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
 
 def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backward_chapter=None, backward_rung=None,
               rope=None, window=None, softcap=None, alibi=None, sink=None):
-    """softmax(scale q k^T) v as o [B, H, Nq, D]; arguments as for forward(). A sink has a gradient, too.
+    """softmax(scale q k^T) v as o, [B, H, Nq, D] if v is as wide as q; arguments as for forward(). A sink has a
+    gradient, too.
 
     Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A
     direction for which no chapter is named takes the book's last word, and so does the forward of a chapter that is a
@@ -227,7 +231,7 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
     if dropout_p != 0:
         raise ValueError(f"dropout_p is {dropout_p}: supported is 0, no dropout")
     known = all([x.layout == torch.strided and not x.is_nested and x.dim() == 4 for x in (query, key, value)])
-    if not known or key.shape != value.shape:
+    if not known or key.shape[:3] != value.shape[:3]:
         return attention(query, key, value, is_causal, scale)  # which refuses them
     if not enable_gqa and query.shape[1] != key.shape[1]:
         raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True lets query heads "

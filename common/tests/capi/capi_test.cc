@@ -41,7 +41,8 @@ faw_problem as_c(const Problem& p) {
           p.scale,
           nullptr,
           nullptr,
-          nullptr};
+          nullptr,
+          p.head_dim_v};
 }
 
 Problem small_problem(attention::DType dtype = attention::DType::fp16) {
@@ -112,7 +113,8 @@ TEST(Book, CountsFlopsAsFlashAttentionDoes) {
                          .scale = 1,
                          .rope_cos = nullptr,
                          .rope_sin = nullptr,
-                         .extras = nullptr};
+                         .extras = nullptr,
+                         .head_dim_v = 0};
   const double full = 4.0 * 3 * 4 * 128 * (1 << 17) * (1 << 18);
   double flops = 0;
   ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);
@@ -122,6 +124,11 @@ TEST(Book, CountsFlopsAsFlashAttentionDoes) {
   EXPECT_EQ(flops, full / 2);
   ASSERT_EQ(faw_flops(&problem, 1, &flops), FAW_OK);
   EXPECT_EQ(flops, full / 2 * 2.5);
+  problem.head_dim_v = 64;  // of one product in two, and of two in five
+  ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);
+  EXPECT_EQ(flops, full / 2 * 0.75);
+  ASSERT_EQ(faw_flops(&problem, 1, &flops), FAW_OK);
+  EXPECT_EQ(flops, full / 2 * 2);
   problem.heads = 0;
   EXPECT_EQ(faw_flops(&problem, 0, &flops), FAW_INVALID);
   EXPECT_STREQ(faw_error(), "heads is 0: it must be at least 1");
@@ -280,6 +287,45 @@ TEST_F(Capi, GivesTheSameBitsAsTheChapters) {
   }
 }
 
+TEST_F(Capi, TakesAVWithItsOwnHeadDim) {
+  for (const bool views : {false, true}) {
+    Problem p = chapter_suite::ragged(192).problem;
+    p.head_dim_v = 128;
+    p.views = views;
+    const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+    const harness::Reference reference(p, inputs, true);
+    faw_problem problem = as_c(p);
+    faw_extras extras = FAW_NO_EXTRAS;
+    const auto as_strides = [](const attention::Strides& s) { return faw_strides{s.batch, s.head, s.row}; };
+    const faw_strides of_q = as_strides(harness::strides(p, p.heads, p.seq_q, 192)),
+                      of_k = as_strides(harness::strides(p, p.kv_heads, p.seq_k, 192)),
+                      of_v = as_strides(harness::strides(p, p.kv_heads, p.seq_k, 128)),
+                      of_o = as_strides(harness::strides(p, p.heads, p.seq_q, 128));
+    extras.q = extras.dq = &of_q, extras.k = extras.dk = &of_k;
+    extras.v = extras.dv = &of_v, extras.o = extras.d_o = &of_o;
+    if (views) problem.extras = &extras;
+
+    const char* chapter = "";
+    size_t bytes = 0;
+    ASSERT_EQ(faw_default_chapter(&problem, 0, 0, &chapter), FAW_OK) << faw_error();
+    EXPECT_STREQ(chapter, "12_variants");
+    ASSERT_EQ(faw_forward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+    const DeviceTensors of_forward(p, inputs, bytes, false);
+    ASSERT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_OK) << faw_error();
+    check(cudaDeviceSynchronize());
+    EXPECT_EQ(check_forward(of_forward, p, reference, true).first_wrong(), "");
+
+    ASSERT_EQ(faw_default_chapter(&problem, 0, 1, &chapter), FAW_OK) << faw_error();
+    EXPECT_STREQ(chapter, "12_variants");
+    ASSERT_EQ(faw_backward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+    DeviceTensors of_backward(p, inputs, bytes, true);
+    harness::upload_forward(of_backward, p, reference);
+    ASSERT_EQ(backward(chapter, nullptr, problem, of_backward), FAW_OK) << faw_error();
+    check(cudaDeviceSynchronize());
+    EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
+  }
+}
+
 TEST_F(Capi, TakesTheLastRungUnlessOneIsNamed) {
   const auto inputs = harness::make_inputs(small_problem(), harness::InputKind::spread, 7);
   for (const Chapter* chapter : all_chapters()) {
@@ -375,6 +421,8 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "seq_k", [](Call& c) { c.problem.seq_k = std::numeric_limits<int>::min(); }, "seq-k is -2147483648");
   invalid(
+      "head_dim_v", [](Call& c) { c.problem.head_dim_v = -1; }, "head-dim-v is -1: it must be at least 1, or 0 for");
+  invalid(
       "beyond size_t",
       [](Call& c) { c.problem.batch = c.problem.seq_q = c.problem.seq_k = std::numeric_limits<int>::max(); },
       "batch x heads x seq-q x seq-k is beyond all memory");
@@ -413,6 +461,21 @@ TEST_F(Capi, RefusesWhatAChapterCannotDo) {
       "head_dim of a rung",
       [](Call& c) { c.chapter = "05_online_softmax", c.rung = "online", c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
       "05_online_softmax, forward of rung online: head-dim is 60: supported are");
+  expect_refusal(
+      "head_dim_v", [](Call& c) { c.problem.head_dim_v = 32; }, FAW_UNSUPPORTED,
+      "05_online_softmax: the problem has a V with its own head dim (32 beside 64): supported is attention with none");
+  expect_refusal(
+      "head_dim_v beside others", [](Call& c) { c.chapter = "12_variants", c.problem.head_dim_v = 32; },
+      FAW_UNSUPPORTED,
+      "12_variants: the head dim of V is 32 beside 64: supported are the same as of Q and K, and 128 beside 192");
+  expect_refusal(
+      "head_dim_v with a softcap",
+      [](Call& c) {
+        static faw_extras capped = FAW_NO_EXTRAS;
+        capped.softcap = 30;
+        c.chapter = "12_variants", c.problem.extras = &capped, c.problem.head_dim = 192, c.problem.head_dim_v = 128;
+      },
+      FAW_UNSUPPORTED, "12_variants: the problem has a V with its own head dim and a softcap: supported is one of");
   expect_refusal(
       "too long", [](Call& c) { c.chapter = "04_fusion", c.problem.seq_k = 1 << 20; }, FAW_UNSUPPORTED,
       "04_fusion: seq-k is 1048576");

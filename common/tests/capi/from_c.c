@@ -5,7 +5,7 @@
 #include "capi/flash_attention_workbook.h"
 
 int main(void) {
-  faw_problem problem = {1, 4, 2, 100, 70, 64, FAW_BF16, 1, 0.0f, NULL, NULL, NULL};
+  faw_problem problem = {1, 4, 2, 100, 70, 64, FAW_BF16, 1, 0.0f, NULL, NULL, NULL, 0};
   size_t bytes = 1;
   int c, r;
   for (c = 0; faw_chapter(c); c++) {

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "device/cuda_error.h"
+#include "device/limits.h"
 #include "harness/verdict.h"
 #include "tests/chapter/references.h"
 
@@ -17,8 +18,9 @@ std::string name(const Case& c) {
   const Problem& p = c.problem;
   std::ostringstream text;
   text << "B" << p.batch << "_H" << p.heads << "_Hkv" << p.kv_heads << "_Nq" << p.seq_q << "_Nk" << p.seq_k << "_D"
-       << p.head_dim << "_" << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_"
-       << harness::name(c.inputs) << (p.rope ? "_rope" : "");
+       << p.head_dim << (extras(p) & attention::own_v ? "_Dv" + std::to_string(p.v_dim()) : "") << "_"
+       << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_" << harness::name(c.inputs)
+       << (p.rope ? "_rope" : "");
   const auto side = [](int keys) { return keys < 0 ? std::string("all") : std::to_string(keys); };
   if (extras(p) & attention::window) text << "_window_" << side(p.window_left) << "_" << side(p.window_right);
   if (extras(p) & attention::softcap) text << "_softcap" << p.softcap;
@@ -57,8 +59,11 @@ std::vector<Case> cases_for_checks() {
 }
 
 bool must_be_supported(const Problem& p, unsigned taken) {
-  return attention::head_dim_not_8_to_128(p).empty() && p.seq_k <= 512 &&
-         attention::extras_unsupported(p, taken).empty();
+  const bool own_v = extras(p) & attention::own_v;
+  const bool head_dims = own_v ? p.head_dim == 192 && p.v_dim() == 128 && p.softcap == 0 && !p.alibi &&
+                                     largest_shared_memory() >= 163 * 1024
+                               : attention::head_dim_not_8_to_128(p).empty();
+  return head_dims && p.seq_k <= 512 && attention::extras_unsupported(p, taken).empty();
 }
 
 namespace {

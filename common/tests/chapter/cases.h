@@ -39,7 +39,8 @@ std::vector<Case> small_cases();
 std::vector<Case> cases_for_checks();  // those, and two that fill every buffer of tiles again
 
 // What every pass must be able to do: head dims that are multiples of 8 up to 128, and 512 keys (more may not fit
-// where score rows are kept in shared memory), with the extras that it takes.
+// where score rows are kept in shared memory), with the extras that it takes; with a V that has its own head dim, 192
+// and 128, where the score is a plain one and blocks have as much shared memory as an A100's.
 bool must_be_supported(const attention::Problem& problem, unsigned taken = attention::no_extras);
 
 // Solves the case and compares with the reference: an empty string, or what is wrong, be it a number, a failed launch

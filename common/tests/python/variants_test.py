@@ -47,16 +47,18 @@ def reference(q, k, v, causal=False, window=(-1, -1), softcap=None, alibi=None, 
     return weights @ v
 
 
-def tensors(batch=2, heads=4, kv_heads=2, seq_q=70, seq_k=90, head_dim=64, dtype=torch.float16, layout="bhnd"):
+def tensors(batch=2, heads=4, kv_heads=2, seq_q=70, seq_k=90, head_dim=64, dtype=torch.float16, layout="bhnd",
+            head_dim_v=None):
     """q, k and v that require gradients: one behind the other, as projections leave them, or as parts of one tensor."""
-    shapes = [(batch, seq_q, heads, head_dim)] + 2 * [(batch, seq_k, kv_heads, head_dim)]
+    shapes = [(batch, seq_q, heads, head_dim), (batch, seq_k, kv_heads, head_dim),
+              (batch, seq_k, kv_heads, head_dim_v or head_dim)]
     made = [torch.randn(shape, device=DEVICE, dtype=dtype).mul_(1.5).transpose(1, 2) for shape in shapes]
     if layout == "bhnd":
         made = [x.contiguous() for x in made]
     elif layout == "packed":
-        wide = [torch.zeros(*x.shape[:3], head_dim + 8 * (n + 1), device=DEVICE, dtype=dtype)
+        wide = [torch.zeros(*x.shape[:3], x.shape[3] + 8 * (n + 1), device=DEVICE, dtype=dtype)
                 for n, x in enumerate(made)]
-        made = [to[..., :head_dim].copy_(x) for to, x in zip(wide, made)]
+        made = [to[..., :x.shape[3]].copy_(x) for to, x in zip(wide, made)]
     return [x.detach().requires_grad_() for x in made]
 
 
@@ -100,6 +102,39 @@ class Values(unittest.TestCase):
                            for name, value in options.items()}
                 inputs = tensors(head_dim=(64, 128)[number % 2], layout=("bhnd", "bnhd")[number // 2 % 2])
                 self.assertEqual(self.check(inputs, options).stride(), inputs[0].stride())
+
+    def test_a_v_with_its_own_head_dim(self):
+        for number, options in enumerate([dict(), dict(causal=True), dict(window=(20, 5)),
+                                          dict(causal=True, sink=torch.randn(4, device=DEVICE))]):
+            for layout in ("bhnd", "bnhd", "packed"):
+                with self.subTest(options=list(options), layout=layout):
+                    inputs = tensors(head_dim=192, head_dim_v=128, layout=layout,
+                                     dtype=(torch.float16, torch.bfloat16)[number % 2])
+                    o = self.check(inputs, options)
+                    self.assertEqual(o.shape, (2, 4, 70, 128))
+                    order = [sorted(range(4), key=x.stride, reverse=True) for x in (o, inputs[0])]
+                    self.assertEqual(*order)
+
+    def test_sdpa_takes_a_v_with_its_own_head_dim(self):
+        band = torch.ones(70, 90, dtype=torch.bool, device=DEVICE).tril(25)
+        q, k, v = tensors(head_dim=192, head_dim_v=128, layout="bnhd")
+        for said, options in ((dict(), dict()), (dict(attn_mask=band), dict(window=(-1, 5))),
+                              (dict(attn_mask=torch.zeros_like(band)), None)):
+            o = faw.sdpa(q, k, v, enable_gqa=True, **said)
+            expected = reference(q, k, v, **options) if options is not None else torch.zeros(2, 4, 70, 128).to(DEVICE)
+            self.assertEqual(o.shape, expected.shape)
+            self.assertIsNone(wrong(o, expected, q.dtype), list(said))
+        expected = torch.nn.functional.scaled_dot_product_attention(q.double(), *(
+            x.double().repeat_interleave(2, 1) for x in (k, v)), is_causal=True)
+        self.assertIsNone(wrong(faw.sdpa(q, k, v, is_causal=True, enable_gqa=True), expected, q.dtype))
+
+    def test_an_empty_v_with_its_own_head_dim(self):
+        q, k, v = (x.detach() for x in tensors(head_dim=192, head_dim_v=128))
+        self.assertEqual(faw.attention(q, k[:, :, :0], v[:, :, :0]).shape, (2, 4, 70, 128))
+        self.assertEqual(faw.attention(q[:, :, :0], k, v).shape, (2, 4, 0, 128))
+        o, lse = faw.forward(q, k[:, :, :0], v[:, :, :0])
+        self.assertEqual([x.shape for x in faw.backward(q, k[:, :, :0], v[:, :, :0], o, lse, o)],
+                         [q.shape, k[:, :, :0].shape, v[:, :, :0].shape])
 
     def test_problems_drawn_at_random(self):
         for seed in range(PROBLEMS):
@@ -151,8 +186,11 @@ class Values(unittest.TestCase):
         self.assertIsNone(wrong(faw.attention(q, k, v), reference(q, k, v), torch.float16))
 
     def for_a_compiler(self):
-        """(layout, q, k, v, options) of each extra, small, contiguous and not; in the layout "expanded" the heads of
-        keys are one."""
+        """(layout, q, k, v, options) of each extra, small, contiguous and not, and of a V with its own head dim; in the
+        layout "expanded" the heads of keys are one."""
+        for layout in ("bhnd", "bnhd", "packed"):
+            yield layout, *tensors(batch=1, heads=2, kv_heads=1, seq_q=17, seq_k=20, layout=layout, head_dim=192,
+                                   head_dim_v=128), {}
         for other, options in (("bnhd", dict(window=(5, 0))), ("packed", dict(softcap=2.0)),
                                ("expanded", dict(alibi=torch.rand(2, device=DEVICE))),
                                ("packed", dict(window=(9, 3), sink=torch.randn(2, device=DEVICE, requires_grad=True)))):
@@ -172,7 +210,7 @@ class Values(unittest.TestCase):
                 of_both = []
                 for attention in (faw.attention, compiled):
                     o = attention(q, k, v, **options)
-                    of_both.append([o, *torch.autograd.grad(o, inputs, torch.ones_like(q))])
+                    of_both.append([o, *torch.autograd.grad(o, inputs, torch.ones_like(o))])
                 for plain, other in zip(*of_both):
                     self.assertTrue(torch.equal(plain, other))
                     self.assertEqual(plain.stride(), other.stride())
@@ -206,12 +244,17 @@ class Refusals(unittest.TestCase):
                 (r"^alibi is torch.float32 .2, 3. on .*: it must be torch.float32 .2, 4., contiguous",
                  dict(alibi=numbers)),
                 (r"^sink is torch.float32 .3. on .*: it must be torch.float32 .4., contiguous", dict(sink=numbers)),
+                ("^12_variants: the head dim of V is 128 beside 64: supported are the same as of Q and K, and 128 "
+                 "beside 192$", dict(v=torch.cat([v, v], -1))),
+                (r"^v has shape .2, 2, 90, 0.: its head_dim must be at least 1$", dict(v=v[..., :0])),
+                ("^05_online_softmax: the problem has a V with its own head dim .32 beside 64.: supported is attention "
+                 "with none of these$", dict(v=v[..., :32].contiguous(), chapter="05_online_softmax")),
                 ("^05_online_softmax: the problem has a window: supported is attention with none of these$",
                  dict(window=(1, 1), chapter="05_online_softmax")),
                 ("^no chapter has a forward with rope: the problem has a window: supported is attention with none",
                  dict(window=(1, 1), rope=faw.rope_tables(q, k)))]:
             with self.assertRaisesRegex(ValueError, text):
-                faw.attention(q, k, v, **options)
+                faw.attention(**{"q": q, "k": k, "v": v, **options})
 
 
 if __name__ == "__main__":

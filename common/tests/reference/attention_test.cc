@@ -34,7 +34,8 @@ std::string describe(const Problem& p) {
   return "heads " + std::to_string(p.heads) + "/" + std::to_string(p.kv_heads) + ", seq " + std::to_string(p.seq_q) +
          "x" + std::to_string(p.seq_k) + ", D " + std::to_string(p.head_dim) + ", " + name(p.mask) + ", window " +
          std::to_string(p.window_left) + "," + std::to_string(p.window_right) + ", softcap " +
-         std::to_string(p.softcap) + (p.alibi ? ", ALiBi" : "") + (p.sink ? ", sink" : "");
+         std::to_string(p.softcap) + (p.alibi ? ", ALiBi" : "") + (p.sink ? ", sink" : "") + ", D of V " +
+         std::to_string(p.v_dim());
 }
 
 // Every relation that the definition distinguishes: N = 1, seq_q below, at and above seq_k, rows that see no key
@@ -52,10 +53,12 @@ struct Extra {
   int left = -1, right = -1;
   float softcap = 0;
   bool alibi = false, sink = false;
+  int head_dim_v = 0;
 };
 Problem with(const Extra& extra, Problem p) {
   p.window_left = extra.left, p.window_right = extra.right, p.softcap = extra.softcap;
   p.alibi = extra.alibi, p.sink = extra.sink;
+  p.head_dim_v = extra.head_dim_v;
   return p;
 }
 
@@ -69,7 +72,10 @@ const std::vector<Problem> problems_with_extras = {
     with({.softcap = 1.5}, make_problem(2, 1, 4, 6, 4, Mask::causal)),
     with({.alibi = true}, make_problem(4, 2, 4, 6, 4, Mask::none)),
     with({.sink = true}, make_problem(4, 2, 6, 4, 4, Mask::causal)),
-    with({.left = 3, .right = 1, .softcap = 2, .alibi = true, .sink = true}, make_problem(4, 2, 6, 7, 4, Mask::none)),
+    with({.head_dim_v = 4}, make_problem(4, 2, 6, 4, 6, Mask::causal)),
+    with({.head_dim_v = 6}, make_problem(2, 1, 3, 5, 4, Mask::none)),
+    with({.left = 3, .right = 1, .softcap = 2, .alibi = true, .sink = true, .head_dim_v = 2},
+         make_problem(4, 2, 6, 7, 4, Mask::none)),
 };
 
 // Logits with a spread of several units.
@@ -85,8 +91,8 @@ struct Inputs {
   explicit Inputs(const Problem& p)
       : q(random_tensor(p.q_size(), 1)),
         k(random_tensor(p.kv_size(), 2)),
-        v(random_tensor(p.kv_size(), 3)),
-        d_o(random_tensor(p.q_size(), 4)),
+        v(random_tensor(p.v_size(), 3)),
+        d_o(random_tensor(p.o_size(), 4)),
         alibi(random_tensor(p.alibi_size(), 5, 0.3f)),
         sink(random_tensor(p.sink_size(), 6)) {}
   std::vector<float> q, k, v, d_o, alibi, sink;
@@ -108,7 +114,7 @@ double o_element(const Problem& p, const Inputs& in, int b, int h, int i, int d,
     if (p.softcap > 0) s = p.softcap * std::tanh(s / p.softcap);
     if (p.alibi) s -= double(in.alibi[size_t(b) * p.heads + h]) * std::abs(own - j);
     const double weight = std::exp(s);
-    numerator += weight * in.v[k_row * p.head_dim + d];
+    numerator += weight * in.v[k_row * p.v_dim() + d];
     denominator += weight;
   }
   if (p.sink) denominator += std::exp(double(in.sink[h]));
@@ -126,8 +132,8 @@ void expect_the_formula(const std::vector<Problem>& of) {
       for (int h = 0; h < p.heads; h++) {
         for (int i = 0; i < p.seq_q; i++, row++) {
           double lse = 0;
-          for (int d = 0; d < p.head_dim; d++)
-            ASSERT_NEAR(out.o[row * p.head_dim + d], o_element(p, in, b, h, i, d, &lse), 1e-12);
+          for (int d = 0; d < p.v_dim(); d++)
+            ASSERT_NEAR(out.o[row * p.v_dim() + d], o_element(p, in, b, h, i, d, &lse), 1e-12);
           if (lse == -inf)
             ASSERT_EQ(out.lse[row], -inf);
           else

@@ -22,6 +22,10 @@ class Labels(unittest.TestCase):
                                                                      False))
         self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"),
                          (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
+        problem, _ = read_label("B1_H8_N7_D192_bf16_full_window5_-1_sink_views_dv128")
+        self.assertEqual(problem.flags()[-4:], ["--window=5,-1", "--sink", "--views", "--head-dim-v=128"])
+        self.assertEqual({"window": (5, -1), "sink": True, "views": True, "head_dim_v": 128}.items()
+                         - problem.asked().items(), set())
         for wrong in ("", "B2_H16_N512_D64_fp16", "B2_H16_N512_D64_fp32_causal", "B2_H16_Nq512_D64_fp16_causal"):
             with self.assertRaises(ValueError):
                 read_label(wrong)
@@ -62,6 +66,7 @@ class Broken(unittest.TestCase):
 @unittest.skipUnless("WORKBOOK_BUILD" in os.environ, "WORKBOOK_BUILD does not say where the chapters' programs are")
 class Programs(unittest.TestCase):
     problems = [Problem(3, 4, 2, 50, 70, 128, "bf16", True), Problem(2, 6, 6, 9, 9, 64, "fp16", False)]
+    own_v = Problem(2, 4, 2, 50, 70, 192, "bf16", True, "window9_-1_views_dv128")
 
     def test_what_is_refused_before_the_build_the_program_refuses_in_the_same_words(self):
         for chapter in BUILT:
@@ -87,6 +92,13 @@ class Programs(unittest.TestCase):
                 read, flops = problem_flags.resolved(chapter.program(DIRECTORY), problem.flags())
                 self.assertEqual(read, problem, chapter.name)
                 self.assertEqual(flops["backward"], 2.5 * flops["forward"])
+
+    def test_a_v_with_its_own_head_dim(self):
+        for chapter in BUILT:
+            if chapter.name.startswith("12_"):
+                program = chapter.program(DIRECTORY)
+                self.assertEqual(problem_flags.resolved(program, self.own_v.flags())[0], self.own_v)
+                self.assertIn("PASS", answer_of([program, "--check", *self.own_v.flags()])[1])
 
     def test_they_solve_one_problem_where_nobody_names_one(self):
         defaults = {problem_flags.resolved(chapter.program(DIRECTORY), [])[0] for chapter in BUILT}

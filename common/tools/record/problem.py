@@ -18,19 +18,20 @@ class Problem:
     head_dim: int
     dtype: str
     causal: bool
-    extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views
+    extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views_dv128
 
     def asked(self) -> dict[str, Any]:
         """As the package flash_attention_workbook wants it, extras by their names: "window" (left, right), "softcap",
-        and True for "alibi", "sink" and "views"."""
+        "head_dim_v", and True for "alibi", "sink" and "views"."""
         named: dict[str, Any] = {}
-        for left, right, cap, name in self._extras():
-            which = "window" if left else "softcap" if cap else name
-            named[which] = (int(left), int(right)) if left else float(cap) if cap else True
+        for left, right, cap, head_dim_v, name in self._extras():
+            which = "window" if left else "softcap" if cap else "head_dim_v" if head_dim_v else name
+            named[which] = ((int(left), int(right)) if left else float(cap) if cap else
+                            int(head_dim_v) if head_dim_v else True)
         return {**{field: value for field, value in vars(self).items() if field != "extras"}, **named}
 
-    def _extras(self) -> list[tuple[str, str, str, str]]:
-        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|([a-z]+)", self.extras)
+    def _extras(self) -> list[tuple[str, str, str, str, str]]:
+        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|dv(\d+)|([a-z]+)", self.extras)
 
     def flags(self) -> list[str]:
         """For a chapter's program, every one of them."""
@@ -44,8 +45,9 @@ class Problem:
             "dtype": self.dtype,
         }
         return [*(f"--{name}={value}" for name, value in values.items()), "--causal" if self.causal else "--no-causal",
-                *(f"--window={left},{right}" if left else f"--softcap={cap}" if cap else f"--{name}"
-                  for left, right, cap, name in self._extras())]
+                *(f"--window={left},{right}" if left else f"--softcap={cap}" if cap else
+                  f"--head-dim-v={head_dim_v}" if head_dim_v else f"--{name}"
+                  for left, right, cap, head_dim_v, name in self._extras())]
 
     def length(self) -> str:
         return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
@@ -73,7 +75,8 @@ def read_label(text: str) -> tuple[Problem, bool]:
     """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
     found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))"
                          r"_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?"
-                         r"((?:_window-?\d+_-?\d+)?(?:_softcap[\d.e+-]+)?(?:_alibi)?(?:_sink)?(?:_views)?)", text)
+                         r"((?:_window-?\d+_-?\d+)?(?:_softcap[\d.e+-]+)?(?:_alibi)?(?:_sink)?(?:_views)?(?:_dv\d+)?)",
+                         text)
     if not found:
         raise ValueError(f"{text} names no problem")
     batch, heads, kv_heads, n, nq, nk, head_dim, dtype, mask, rope, extras = found.groups()

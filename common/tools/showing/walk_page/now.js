@@ -105,7 +105,7 @@ function meaningOf(side, i) {
 function partOfRow(side, step, tensor) {
   const part = step.parts?.read?.[tensor] ?? step.parts?.started?.[tensor];
   if (!part) return "";
-  const bytes = side.walk.tensors.find(({ name }) => name === tensor).row_bytes / side.problem.head_dim;
+  const bytes = 2; // of an element
   return `columns ${rows(part[0] / bytes, part[1] / bytes - 1)}`;
 }
 

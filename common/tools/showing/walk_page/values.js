@@ -148,7 +148,7 @@ function drawLastP(side, place, row) {
 
 // A row of O or of a gradient: as written, else as the kernel showed it last; beside what it must become.
 function drawVector(side, place, row, name, words, factor) {
-  const { head_dim } = side.problem;
+  const columns = side.walk.tensors.find((tensor) => tensor.name === name).row_bytes / 2;
   const result = side.walk.results[name];
   const made = result && isWritten(side, name, row);
   const onItsWay = newest(side, name, row);
@@ -156,9 +156,9 @@ function drawVector(side, place, row, name, words, factor) {
     element(place, "p", `Nothing of ${name} yet.`, { class: "note" });
     return;
   }
-  const [first, values] = made ? [0, rowOf(result.made, row, head_dim)] : [onItsWay[0], onItsWay[1].map((x) => x * factor)];
+  const [first, values] = made ? [0, rowOf(result.made, row, columns)] : [onItsWay[0], onItsWay[1].map((x) => x * factor)];
   const comparable = made || (name !== "dQ" && !(name === "dK" && side.walk.rope)); // other blocks have parts of dQ
-  const exact = comparable && result ? rowOf(result.expected, row, head_dim).slice(first, first + values.length) : undefined;
+  const exact = comparable && result ? rowOf(result.expected, row, columns).slice(first, first + values.length) : undefined;
   const difference = exact && largest(values.map((x, d) => x - exact[d]));
   const compared = exact ? `it differs from the exact ${name} by ${shown(difference)} at most.` : "there is no exact row to compare with.";
   element(place, "p", `${made ? `${name} as written` : words}; ${compared}`, { "data-part": `difference-${name}` });
