@@ -113,6 +113,7 @@ struct Padded {
 
   Padded(const Problem& p, const Args& narrow, int head_dim) : problem(p), args(narrow), workspace(narrow.workspace) {
     problem.head_dim = head_dim;
+    problem.head_dim_v = 0;  // V becomes as wide
     const size_t q_rows = p.lse_size(), kv_rows = size_t(p.batch) * p.kv_heads * p.seq_k;
     const int rotated_parts = p.rope ? 2 : 1;
     problem.views = false;

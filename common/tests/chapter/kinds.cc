@@ -221,6 +221,7 @@ std::vector<Case> other_head_dims() {
   return {
       padded(8, DType::fp16, Mask::none).for_("the smallest: halves of rows are 8 bytes"),
       padded(40, DType::bf16, Mask::causal).for_("padded to 64"),
+      with({.head_dim_v = 24}, padded(24, DType::fp16, Mask::causal)).for_("the same, and V is said to be as wide"),
       padded(72, DType::bf16, Mask::none).for_("padded to 128; a tensor map has pages of 36 columns"),
       padded(96, DType::fp16, Mask::causal).for_("padded to 128 by whole pages"),
       padded(200, DType::bf16, Mask::none).for_("padded to 256, where a chapter takes it"),
