@@ -437,13 +437,13 @@ Pass<Args> twice(const Pass<Args>& pass) {
 #ifndef WORKBOOK_SIMT
 // NaN everywhere that the pass writes to.
 void poison(const Problem& p, const attention::ForwardArgs& args) {
-  check(cudaMemset(args.o, 0xff, p.q_size() * sizeof(uint16_t)));
+  check(cudaMemset(args.o, 0xff, p.o_size() * sizeof(uint16_t)));
   check(cudaMemset(args.lse, 0xff, p.lse_size() * sizeof(float)));
 }
 void poison(const Problem& p, const attention::BackwardArgs& args) {
   check(cudaMemset(args.dq, 0xff, p.q_size() * sizeof(uint16_t)));
   check(cudaMemset(args.dk, 0xff, p.kv_size() * sizeof(uint16_t)));
-  check(cudaMemset(args.dv, 0xff, p.kv_size() * sizeof(uint16_t)));
+  check(cudaMemset(args.dv, 0xff, p.v_size() * sizeof(uint16_t)));
 }
 
 // The same pass, with its launches captured in a CUDA graph that is then replayed twice, in the same workspace.
