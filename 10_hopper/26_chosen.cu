@@ -23,7 +23,7 @@ int consumers_for(const Problem& p);
 namespace {
 
 const Forward& chosen_for(const Problem& p) {
-  constexpr int many_keys = 4096;  // with fewer, `polynomial` has not been measured
+  const int many_keys = p.mask == attention::Mask::causal ? 4096 : 512;  // under the mask it loses with fewer
   const bool is_for_polynomial = p.head_dim <= 64 && p.seq_k >= many_keys && consumers_for(p) == 3;
   return is_for_polynomial ? polynomial.forward : prompt.forward;
 }

@@ -84,7 +84,7 @@ NUMBERS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim")
 class Problem(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int) for name in (*NUMBERS, "dtype", "causal")] + [
         ("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p),
-        ("extras", ctypes.c_void_p)]
+        ("extras", ctypes.c_void_p), ("head_dim_v", ctypes.c_int)]
 
 
 LIBRARY.faw_error.restype = ctypes.c_char_p
@@ -194,7 +194,8 @@ class Judging(unittest.TestCase):
             self.assertEqual(forward(causal=causal), "10_hopper/polynomial")
             self.assertEqual(forward(causal=causal, head_dim=40), "10_hopper/polynomial")
             self.assertEqual(forward(causal=causal, head_dim=72), "10_hopper/prompt")
-            self.assertEqual(forward(causal=causal, seq_q=2048, seq_k=2048), "10_hopper/prompt")  # few keys
+        self.assertEqual(forward(causal=False, seq_q=512, seq_k=512), "10_hopper/polynomial")
+        self.assertEqual(forward(causal=True, seq_q=2048, seq_k=2048), "10_hopper/prompt")  # few keys, and the mask
         self.assertEqual(forward(causal=True, batch=1, heads=2, kv_heads=2), "10_hopper/prompt")  # few tiles
 
     def test_the_default_has_no_time(self) -> None:
