@@ -35,7 +35,7 @@ from tools.grading import (
 )
 from tools.grading.kernels import LAYERS
 from tools.grading.one_submission import Grade, layers_in_words
-from tools.grading.roster import Log, Person, person_of, whose
+from tools.grading.roster import Log, Person, last_in_time, person_of, whose
 from tools.grading.submission import Submission
 
 
@@ -200,6 +200,13 @@ class OfAClass(unittest.TestCase):
         moodle = list(csv.reader((self.out / "moodle.csv").read_text().splitlines()))
         self.assertEqual(moodle[1], ["1001", "ada@school.example", total])
 
+    def test_where_no_date_is_known_the_last_by_its_name_counts(self):
+        ada = Person("1001", "Ada Example", "ada@b")
+        for names, last in [(["1001_attempt_9", "1001_attempt_10"], "1001_attempt_10"), (["1001_hw1-2", "1001_hw1-10", "1001_hw1"], "1001_hw1-10"),
+                            (["1001_77_900_hw1-9", "1001_77_1000_hw1"], "1001_77_1000_hw1"), (["1001_b", "1001_a10", "1001_a9"], "1001_b")]:
+            with self.subTest(names=names):
+                self.assertEqual(last_in_time(names, dict.fromkeys(names, ada), {}, ""), {"1001": last})
+
     def test_whose_a_submission_is(self):
         """Students choose what their files are called: nobody becomes another by that."""
         ada, grace = Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Sample", "grace@b")
@@ -242,6 +249,11 @@ class OfAClass(unittest.TestCase):
             table.write_text(text)
             with self.subTest(text=text), self.assertRaisesRegex(Failure, words):
                 read_roster(table)
+        for titles, there in [("Student ID,Name,Email", 1), ("ID,NAME,E-Mail", 1), ("SIS User ID,Full name,E-mail address", 1),
+                              ("student_id,name,email,days", 1), ("id-software,Ada,", 2), ("name,Ada,ada@name", 2), ("7,Id,", 2)]:
+            table.write_text(f"{titles}\n1001,Grace,g@b\n")
+            with self.subTest(titles=titles):
+                self.assertEqual(len(read_roster(table)), there)
         for first, second in [("1", "1"), ("Zo\u00eb", "Zoe\u0308"), ("a-1", "A 1"), ("7", "\uff17")]:
             table.write_text(f"{first},Ada,a@b\n2,Grace,g@b\n{second},Eve,e@b\n")
             with self.subTest(id=ascii(second)), mock.patch("tools.grading.roster.say") as said:
@@ -352,6 +364,26 @@ class OfAClass(unittest.TestCase):
             self.assertIn(f"dates.csv:{len(text.splitlines())}: it must be a submission and a date",
                           str(caught.exception))
         self.assertRaises(Failure, read_dates, self.out / "none")
+        for when in ("2027-02-17 6pm", "2027-02-17T9:00", "2027-02-17T18.30", "2027-02-17xyz", "2027-02-17T24:00", "2027-W07-3", "20270217",
+                     "2027-02-17T18:00\nx"):
+            table.write_text(f'x,2027-02-08\nada,"{when}"\n')
+            with self.subTest(when=when), self.assertRaises(Failure) as caught:
+                read_dates(table)
+            self.assertTrue(str(caught.exception).endswith(
+                "dates.csv:2: it must be a submission and a date, as ada,2027-02-17 or ada,2027-02-17T18:00, and is ada,"
+                + when.replace("\n", "?")), caught.exception)
+            self.assertEqual((caught.exception.status, "\n" in str(caught.exception)), (2, False))
+
+    def test_dates_as_platforms_write_them(self):
+        table = self.out / "dates.csv"
+        for when, expected in [("2027-02-17", "2027-02-17"), ("2027-02-17 18:30", "2027-02-17 18:30:00"),
+                               ("2027-02-17T18:30:59.25-08:00", "2027-02-17 18:30:00"), ("2027-02-17 18:30:59 -0800", "2027-02-17 18:30:00")]:
+            table.write_text(f"submission,date\nada,{when}\n")
+            self.assertEqual({name: str(day) for name, day in read_dates(table).items()}, {"ada": expected})
+        table.write_text("Zoe\u0308,2027-02-08\nZo\u00eb,2027-03-08\n")
+        with mock.patch.object(late_days, "say") as said:
+            self.assertEqual({name: str(day) for name, day in read_dates(table).items()}, {"Zo\u00eb": "2027-02-08"})
+        self.assertTrue(said.call_args[0][0].endswith("dates.csv:2: Zo\u00eb stands there a second time: this line does not count."))
 
     def test_gradescope_says_when(self):
         (self.out / "submission").mkdir()
@@ -398,6 +430,13 @@ class OfAClass(unittest.TestCase):
             self.assertEqual(caught.exception.status, 2)
         for submission, out in [("ada.zip", "ada.json"), ("class", "ada.json"), ("class", "grades")]:
             grade_command.require_a_place(self.out / submission, self.out / out)
+
+    def test_a_class_s_tables_are_not_for_one_submission(self):
+        for option in ("roster", "log"):
+            with self.subTest(option=option), self.assertRaises(Failure) as caught:
+                self.run_grade(f"--out={self.out}/ada.json", f"--{option}={self.out}/x.csv")
+            self.assertEqual((str(caught.exception), caught.exception.status), (
+                f"--{option} is for a class: --out must be a directory, and is {self.out}/ada.json", 2))
 
     def test_who_cannot_be_compared(self):
         long = "float x = 1;\n" * 20

@@ -84,8 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.patience <= 3600:
         raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds",
                       status=2)
-    if arguments.log and arguments.out and arguments.out.suffix == ".json":
-        raise Failure(f"--log is for a class: --out must be a directory, and is {arguments.out}", status=2)
+    for option in ("roster", "log"):
+        if getattr(arguments, option) and arguments.out and arguments.out.suffix == ".json":
+            raise Failure(f"--{option} is for a class: --out must be a directory, and is {arguments.out}", status=2)
     course = load()
     Learner(course).require_none_started("grading")
     plan = chosen_plan(course, arguments)

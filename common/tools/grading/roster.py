@@ -152,6 +152,11 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     return found
 
 
+def _in_order(name: str) -> list["str | int"]:
+    """By which names are sorted: attempt_10 comes after attempt_9."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
+
+
 def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, datetime.date],
                  due: str) -> dict[str, str]:
     """{person's id: the one submission that counts}: the last that was in time, else the first after that. Where no
@@ -163,7 +168,7 @@ def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, d
     result = {}
     for id, several in chosen.items():
         days = of[several[0]].days
-        several.sort(key=lambda name: (str(dates.get(name, "")), name))  # a day alone comes before its hours
+        several.sort(key=lambda name: (str(dates.get(name, "")), _in_order(name)))  # a day comes before its hours
         in_time = [name for name in several
                    if not due or name not in dates or days_late(dates[name], due) <= days]
         result[id] = in_time[-1] if in_time else several[0]
