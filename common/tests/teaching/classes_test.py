@@ -48,22 +48,24 @@ class OfAClass(unittest.TestCase):
         self.exercises = self.course.select(["01.scores", "05.rescale"])
         self.graded, self.no_gpu, self.layers = [], "", frozenset(LAYERS)
 
-    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}, log=None):
+    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}, log=None, files={},
+                    flags={}):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
         def grade(workbench, submission, exercises):
             self.graded.append(submission.name)
             found = states[submission.name]
             if isinstance(found, Exception):
                 raise found
-            return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
-                         {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
+            found = {one.id: state for one, state in zip(self.exercises, found)}
+            return Grade(submission.name, {one.id: Verdict(found[one.id], ["a line"]) for one in exercises},
+                         {one.id: one.points if found[one.id] == "right" else 0 for one in exercises}, flags=dict(flags.get(submission.name, {})))
 
         held = {"runs": True, "network": "none", "other files": "not seen", "kernels": layers_in_words(self.layers)}
         workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu, held=held)
                        for _ in range(2)]
         with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
-            submissions = [Submission(name, {"x": name, **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
+            submissions = [Submission(name, {"x": name, **dict.fromkeys(files.get(name, ()), name), **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
             return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people, log)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
@@ -200,12 +202,60 @@ class OfAClass(unittest.TestCase):
         moodle = list(csv.reader((self.out / "moodle.csv").read_text().splitlines()))
         self.assertEqual(moodle[1], ["1001", "ada@school.example", total])
 
+    def of_two_weeks(self, handed_in: dict, states: dict, files={}, flags={}) -> "tuple[list, str]":
+        """(Ada's row of grades.csv, her page), who has handed these in then: {name: date}. Each week has one exercise."""
+        first, second = self.exercises
+        plan = Plan("", [Week("one", "2027-02-01", "2027-02-08", [first]), Week("two", "2027-02-08", "2027-02-15", [second])],
+                    {"percent_a_day": 10, "days": 3})
+        dates = {name: datetime.date.fromisoformat(day) for name, day in handed_in.items() if day}
+        self.grade_class({name: states[name] for name in handed_in}, plan, dates, people=[Person("7", "Ada", "ada@b")], files=files, flags=flags)
+        (row,) = list(csv.reader((self.out / "grades.csv").read_text().splitlines()))[1:]
+        return row, (self.out / f"students/{row[0]}.md").read_text()
+
+    def test_of_several_weeks_each_has_the_submission_that_counts_then(self):
+        first, second = (str(one.points) for one in self.exercises)
+        none, mine = ["not handed in", "right"], ["right", "wrong"]
+        states = {"7_a": mine, "7_b": ["wrong", "right"], "7_c": none}
+        for handed_in, name, verdicts, points, late in [
+                ({"7_a": "2027-02-07", "7_b": "2027-02-14"}, "7_b", ["right", "right"], [first, second], "0"),
+                ({"7_a": "2027-02-07", "7_c": "2027-02-14"}, "7_c", ["right", "right"], [first, second], "0"),
+                ({"7_a": "2027-02-10", "7_b": "2027-02-14"}, "7_b", ["right", "right"], [f"{0.8 * float(first):g}", second], "2"),
+                ({"7_a": "2027-02-07", "7_c": "2027-02-16"}, "7_a", ["right", "wrong"], [first, "0"], "0"),
+                ({"7_b": "2027-02-06", "7_a": "2027-02-07"}, "7_a", ["right", "wrong"], [first, "0"], "0")]:
+            with self.subTest(handed_in=handed_in):
+                row, page = self.of_two_weeks(handed_in, states)
+                self.assertEqual((row[0], row[5:7], [f"{float(one):g}" for one in row[7:9]], row[9]), (name, verdicts, points, late))
+                self.assertEqual([f"handed in as {each}" in page for each in handed_in], [name == "7_b" or name == "7_c"] * 2)
+
+    def test_a_stub_and_a_question_without_an_answer_are_no_attempt(self):
+        code, question = self.course.select(["01.scores", "01.sectors"])
+        (debug,) = self.course.select(["01.heads"])
+        stub, done = self.course.student_files([code])[code.file], self.course.text(code)
+        (planted,) = self.course.student_files([debug]).values()
+        for one, text, expected in [(code, None, False), (code, stub, False), (code, done, True), (code, "no markers", True), (question, "{", False),
+                                    (question, '{"student": "a", "answers": {"01.sectors": null}}', False), (question, "[]", False),
+                                    (question, '{"student": "a", "answers": {"01.sectors": 0}}', True), (debug, planted, False),
+                                    (debug, self.course.text(debug), True)]:
+            with self.subTest(exercise=one.id, text=str(text)[:60]):
+                texts = {} if text is None else {one_submission.file_of(one): text}
+                self.assertEqual(one_submission.attempts(self.course, Submission("x", texts), one), expected)
+
+    def test_what_has_nothing_of_a_week_does_not_count_for_it(self):
+        (first, second), states = (one.file for one in self.exercises), {"7_1": ["right", "not handed in"], "7_2": ["not handed in", "right"]}
+        for handed_in in ({"7_1": "", "7_2": ""}, {"7_1": "2027-02-07", "7_2": "2027-02-08"}):
+            with self.subTest(handed_in=handed_in):
+                row, _ = self.of_two_weeks(handed_in, states, {"7_1": [first], "7_2": [second]}, {"7_1": {self.exercises[0].id: "an asm"}})
+                self.assertEqual(row[5:7], ["right", "right"])
+                self.assertIn("- 7\\_2, 01.scores (", (self.out / "class.md").read_text())
+                self.assertNotIn("the questions", (self.out / "class.md").read_text())
+        row, _ = self.of_two_weeks({"7_1": "", "7_2": ""}, states, {"7_1": [first, second], "7_2": [first, second]})
+        self.assertEqual(row[5:7], ["not handed in", "right"], "the last one")
+
     def test_where_no_date_is_known_the_last_by_its_name_counts(self):
-        ada = Person("1001", "Ada Example", "ada@b")
         for names, last in [(["1001_attempt_9", "1001_attempt_10"], "1001_attempt_10"), (["1001_hw1-2", "1001_hw1-10", "1001_hw1"], "1001_hw1-10"),
                             (["1001_77_900_hw1-9", "1001_77_1000_hw1"], "1001_77_1000_hw1"), (["1001_b", "1001_a10", "1001_a9"], "1001_b")]:
             with self.subTest(names=names):
-                self.assertEqual(last_in_time(names, dict.fromkeys(names, ada), {}, ""), {"1001": last})
+                self.assertEqual(last_in_time(names, {}, "", 0), last)
 
     def test_whose_a_submission_is(self):
         """Students choose what their files are called: nobody becomes another by that."""

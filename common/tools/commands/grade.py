@@ -23,12 +23,12 @@ from tools.base import BUILD, ROOT, Failure, JsonObject, build, packages, say, s
 from tools.commands.handout import ROSTER, chosen_plan
 from tools.course import Course, Learner, Plan, load
 from tools.grading import (
-    ANSWERS,
     Grade,
     Graded,
     Workbench,
     bound,
     date_of_gradescope,
+    file_of,
     grade,
     grade_class,
     in_the_roster,
@@ -193,8 +193,7 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
 
 
 def wanted(exercises: Sequence[Graded]) -> list[str]:
-    return sorted({one.file for one in exercises if one.kind != "measure"}
-                  | {ANSWERS for one in exercises if one.kind == "measure"})
+    return sorted(set(map(file_of, exercises)))
 
 
 def _workbench(course: Course, exercises: Sequence[Graded], number: int, arguments: argparse.Namespace) -> Workbench:

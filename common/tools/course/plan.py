@@ -48,6 +48,11 @@ class Plan:
     def exercises(self) -> list[Exercise]:
         return [exercise for week in self.weeks for exercise in week.exercises]
 
+    def due(self, id: str) -> str:
+        """When this exercise is due; empty if nothing says it. 06.pipeline.speed is due with 06.pipeline."""
+        of_each = {one.id: week.due for week in self.weeks for one in week.exercises}
+        return of_each.get(id) or of_each.get(id.rpartition(".")[0], "")
+
     def only(self, week: "int | None", ids: set[str]) -> "Plan":
         """These exercises of this week, or of all; a week without exercises keeps its number."""
         return replace(self, weeks=[replace(one, exercises=[exercise for exercise in one.exercises

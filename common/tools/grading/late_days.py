@@ -71,11 +71,10 @@ def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | No
     are days that this student has more."""
     if not plan.late or handed_in is None:
         return grade
-    due = {one.id: week.due for week in plan.weeks for one in week.exercises if week.due}
     points, verdicts = dict(grade.points), dict(grade.verdicts)
     for id, full in grade.points.items():
-        day = due.get(id) or due.get(id.rpartition(".")[0])  # 06.pipeline.speed is due with 06.pipeline
-        days = days_late(handed_in, day) - extension if day else 0
+        due = plan.due(id)
+        days = days_late(handed_in, due) - extension if due else 0
         if days > 0 and full > 0:
             lost = 100 if days > plan.late["days"] else min(100, days * plan.late["percent_a_day"])
             grade.late[id] = days

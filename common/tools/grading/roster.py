@@ -152,27 +152,22 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     return found
 
 
-def _in_order(name: str) -> list["str | int"]:
-    """By which names are sorted: attempt_10 comes after attempt_9."""
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
+def in_order(names: Iterable[str], dates: dict[str, datetime.date]) -> list[str]:
+    """One student's submissions by their dates; where none is known, by their names, since platforms count them:
+    attempt_10 comes after attempt_9."""
+    def place(name: str) -> "tuple[str, list[str | int]]":
+        counted = [int(part) if at % 2 else part for at, part in enumerate(re.split(r"(\d+)", name))]
+        return str(dates.get(name, "")), counted  # a day alone comes before its hours
+
+    return sorted(names, key=place)
 
 
-def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, datetime.date],
-                 due: str) -> dict[str, str]:
-    """{person's id: the one submission that counts}: the last that was in time, else the first after that. Where no
-    date is known, the last by its name: platforms count them."""
-    chosen: dict[str, list[str]] = {}
-    for name in names:
-        if name in of:
-            chosen.setdefault(of[name].id, []).append(name)
-    result = {}
-    for id, several in chosen.items():
-        days = of[several[0]].days
-        several.sort(key=lambda name: (str(dates.get(name, "")), _in_order(name)))  # a day comes before its hours
-        in_time = [name for name in several
-                   if not due or name not in dates or days_late(dates[name], due) <= days]
-        result[id] = in_time[-1] if in_time else several[0]
-    return result
+def last_in_time(names: Iterable[str], dates: dict[str, datetime.date], due: str, days: int) -> str:
+    """Which of one student's submissions counts for what is due then, or as many days later: the last that was in
+    time, else the first after that."""
+    several = in_order(names, dates)
+    in_time = [name for name in several if not due or name not in dates or days_late(dates[name], due) <= days]
+    return in_time[-1] if in_time else several[0]
 
 
 def for_canvas(title: str, points: dict[str, float], total: float, people: list[Person]) -> str:
