@@ -282,6 +282,27 @@ class OfAClass(unittest.TestCase):
             with self.subTest(names=names), contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual([name for name, one in whose(names, people).items() if one.id == "ada"], adas)
 
+    def test_a_file_s_name_takes_no_row_of_somebody_else(self):
+        """A platform begins with who has handed it in. Of two that begin otherwise nobody knows whose they are."""
+        people = [Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Example", "grace@b")]
+        hers = "examplegrace_1002_88_hw1"
+        for names, graces, said in [
+                ([hers, "bo_9_77_grace example hw1"], [hers], "bo_9_77_grace example hw1: it names Grace Example, and begins otherwise than " + hers),
+                ([hers, "zoe_9_77_1002"], [hers], "zoe_9_77_1002: it names"),
+                ([hers, "zoe_9_77_1002", "yan_8_hw_grace-example"], [hers], "zoe_9_77_1002, yan_8_hw_grace-example: these name"),
+                (["Grace Example_77_assignsubmission_file_", "Bo Li_78_grace example"], ["Grace Example_77_assignsubmission_file_"], "Bo Li_78"),
+                ([hers, "examplegrace_LATE_1002_89_hw1-1"], [hers, "examplegrace_LATE_1002_89_hw1-1"], ""),
+                (["hw1-grace-example", "hw2-grace-example", "hw1-ada-example"], ["hw1-grace-example", "hw2-grace-example"], ""),
+                (["gracie_1002", "bo_1002"], [], "gracie_1002, bo_1002: these name Grace Example, and begin differently"),
+                (["501_1002", "502_1002"], [], "begin differently"), (["bo_9_77_grace example hw1"], ["bo_9_77_grace example hw1"], "")]:
+            for order in (names, names[::-1]):
+                with self.subTest(names=order), mock.patch("tools.grading.roster.say") as say:
+                    self.assertEqual(sorted(name for name, one in whose(order, people).items() if one.id == "1002"), sorted(graces))
+                    lines = [call[0][0] for call in say.call_args_list]
+                    self.assertEqual(len(lines), 1 if said else 0, lines)
+                    if order is names:
+                        self.assertIn(said, "".join(lines))
+
     def test_a_result_says_what_does_not_hold(self):
         kernels = layers_in_words(frozenset(LAYERS))
         self.assertEqual(not_held({"kernels": kernels, "other files": "not seen"}), [])

@@ -139,6 +139,24 @@ def _how_surely(name: str, names: Sequence[str], one: Person) -> int:
     return 0
 
 
+def _strange(names: Sequence[str], one: Person) -> set[str]:
+    """Which of these, that all name this person, may be another's: a platform begins them with who has handed them in,
+    and behind that they are called as somebody liked. hw1-ada and hw2-ada begin alike. A line says so."""
+    begin: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        words = plain(name).split()
+        before = words[: min(place for place, _ in _places(one, words))]
+        begin.setdefault(tuple(re.sub(r"(?<=[^\W\d])\d+", "", word) for word in before), []).append(name)
+    shortest = [same for before, same in begin.items() if len(before) == min(map(len, begin))]
+    kept = shortest[0] if len(shortest) == 1 else []
+    strange = [name for name in names if name not in kept]
+    if strange:
+        say(f"{', '.join(strange)}: {'it names' if len(strange) == 1 else 'these name'} {one.name}, and "
+            + (f"{'begins' if len(strange) == 1 else 'begin'} otherwise than {', '.join(kept)}" if kept else
+               "begin differently") + ". What may be another's does not count for this student, and has a row of its own.")
+    return set(strange)
+
+
 def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     """{submission: person}; a line for the others."""
     found = {name: one for name in names if (one := person_of(name, people))}
@@ -146,7 +164,11 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     for name, one in found.items():
         best[one.id] = max(best.get(one.id, 0), _how_surely(name, names, one))
     found = {name: one for name, one in found.items() if _how_surely(name, names, one) == best[one.id]}
-    others = [name for name in names if name not in found]
+    strange: set[str] = set()
+    for one in people:
+        strange |= _strange([name for name, its in found.items() if its is one], one)
+    found = {name: one for name, one in found.items() if name not in strange}
+    others = [name for name in names if name not in found and name not in strange]
     if others:
         say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own.")
     return found
