@@ -58,14 +58,16 @@ class OfAClass(unittest.TestCase):
                 raise found
             found = {one.id: state for one, state in zip(self.exercises, found)}
             return Grade(submission.name, {one.id: Verdict(found[one.id], ["a line"]) for one in exercises},
-                         {one.id: one.points if found[one.id] == "right" else 0 for one in exercises}, flags=dict(flags.get(submission.name, {})))
+                         {one.id: one.points if found[one.id] == "right" else 0 for one in exercises},
+                         flags=dict(flags.get(submission.name, {})))
 
         held = {"runs": True, "network": "none", "other files": "not seen", "kernels": layers_in_words(self.layers)}
         workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu, held=held)
                        for _ in range(2)]
         with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
-            submissions = [Submission(name, {"x": name, **dict.fromkeys(files.get(name, ()), name), **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
+            submissions = [Submission(name, {"x": name, **dict.fromkeys(files.get(name, ()), name),
+                                             **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
             return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people, log)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
@@ -208,7 +210,8 @@ class OfAClass(unittest.TestCase):
         plan = Plan("", [Week("one", "2027-02-01", "2027-02-08", [first]), Week("two", "2027-02-08", "2027-02-15", [second])],
                     {"percent_a_day": 10, "days": 3})
         dates = {name: datetime.date.fromisoformat(day) for name, day in handed_in.items() if day}
-        self.grade_class({name: states[name] for name in handed_in}, plan, dates, people=[Person("7", "Ada", "ada@b")], files=files, flags=flags)
+        self.grade_class({name: states[name] for name in handed_in}, plan, dates, people=[Person("7", "Ada", "ada@b")], files=files,
+                         flags=flags)
         (row,) = list(csv.reader((self.out / "grades.csv").read_text().splitlines()))[1:]
         return row, (self.out / f"students/{row[0]}.md").read_text()
 
@@ -252,7 +255,8 @@ class OfAClass(unittest.TestCase):
         self.assertEqual(row[5:7], ["not handed in", "right"], "the last one")
 
     def test_where_no_date_is_known_the_last_by_its_name_counts(self):
-        for names, last in [(["1001_attempt_9", "1001_attempt_10"], "1001_attempt_10"), (["1001_hw1-2", "1001_hw1-10", "1001_hw1"], "1001_hw1-10"),
+        for names, last in [(["1001_attempt_9", "1001_attempt_10"], "1001_attempt_10"),
+                            (["1001_hw1-2", "1001_hw1-10", "1001_hw1"], "1001_hw1-10"),
                             (["1001_77_900_hw1-9", "1001_77_1000_hw1"], "1001_77_1000_hw1"), (["1001_b", "1001_a10", "1001_a9"], "1001_b")]:
             with self.subTest(names=names):
                 self.assertEqual(last_in_time(names, {}, "", 0), last)
@@ -287,7 +291,8 @@ class OfAClass(unittest.TestCase):
         people = [Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Example", "grace@b")]
         hers = "examplegrace_1002_88_hw1"
         for names, graces, said in [
-                ([hers, "bo_9_77_grace example hw1"], [hers], "bo_9_77_grace example hw1: it names Grace Example, and begins otherwise than " + hers),
+                ([hers, "bo_9_77_grace example hw1"], [hers],
+                 "bo_9_77_grace example hw1: it names Grace Example, and begins otherwise than " + hers),
                 ([hers, "zoe_9_77_1002"], [hers], "zoe_9_77_1002: it names"),
                 ([hers, "zoe_9_77_1002", "yan_8_hw_grace-example"], [hers], "zoe_9_77_1002, yan_8_hw_grace-example: these name"),
                 (["Grace Example_77_assignsubmission_file_", "Bo Li_78_grace example"], ["Grace Example_77_assignsubmission_file_"], "Bo Li_78"),
@@ -435,8 +440,8 @@ class OfAClass(unittest.TestCase):
             self.assertIn(f"dates.csv:{len(text.splitlines())}: it must be a submission and a date",
                           str(caught.exception))
         self.assertRaises(Failure, read_dates, self.out / "none")
-        for when in ("2027-02-17 6pm", "2027-02-17T9:00", "2027-02-17T18.30", "2027-02-17xyz", "2027-02-17T24:00", "2027-W07-3", "20270217",
-                     "2027-02-17T18:00\nx"):
+        for when in ("2027-02-17 6pm", "2027-02-17T9:00", "2027-02-17T18.30", "2027-02-17xyz", "2027-02-17T24:00", "2027-W07-3",
+                     "20270217", "2027-02-17T18:00\nx"):
             table.write_text(f'x,2027-02-08\nada,"{when}"\n')
             with self.subTest(when=when), self.assertRaises(Failure) as caught:
                 read_dates(table)

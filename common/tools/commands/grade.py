@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="results.json, or a directory for a class")
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
     parser.add_argument("--dates", type=Path, metavar="FILE",
-                        help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
+                        help="a table of when what was handed in, for a course with late days: ada,2027-02-17 or "
+                             "ada,2027-02-17T18:00")
     parser.add_argument("--roster", type=Path, metavar="FILE",
                         help="of a class: id,name,e-mail and perhaps days more, a line each; gives one row a student, "
                              "canvas.csv and moodle.csv")

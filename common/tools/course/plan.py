@@ -8,8 +8,8 @@
 
 `late`, `points` and `secret` need not be there; an exercise has the points of exercises.json unless `points` says
 otherwise. From the secret come the names that questions are drawn from (../grading/question_names.py).
-Points and percents may be fractions, and `due` may have an hour of the course's clock: 2027-02-08T18:00. Exercises are named as for
-./workbook check: 01 means all of chapter 01.
+Points and percents may be fractions, and `due` may have an hour of the course's clock: 2027-02-08T18:00. Exercises are
+named as for ./workbook check: 01 means all of chapter 01.
 """
 
 import datetime

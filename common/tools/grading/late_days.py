@@ -31,8 +31,8 @@ def read_dates(path: Path) -> dict[str, datetime.date]:
             called, when = line
             day = _day(when)
         except ValueError:
-            raise Failure(f"{where}: it must be a submission and a date, as ada,2027-02-17 or ada,2027-02-17T18:00, and "
-                          f"is {as_line(','.join(line))}", status=2) from None
+            raise Failure(f"{where}: it must be a submission and a date, as ada,2027-02-17 or ada,2027-02-17T18:00, "
+                          f"and is {as_line(','.join(line))}", status=2) from None
         name = unicodedata.normalize("NFC", called)
         if name in dates:
             say(f"{where}: {name} stands there a second time: this line does not count.")

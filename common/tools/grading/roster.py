@@ -151,9 +151,11 @@ def _strange(names: Sequence[str], one: Person) -> set[str]:
     kept = shortest[0] if len(shortest) == 1 else []
     strange = [name for name in names if name not in kept]
     if strange:
-        say(f"{', '.join(strange)}: {'it names' if len(strange) == 1 else 'these name'} {one.name}, and "
-            + (f"{'begins' if len(strange) == 1 else 'begin'} otherwise than {', '.join(kept)}" if kept else
-               "begin differently") + ". What may be another's does not count for this student, and has a row of its own.")
+        alone = len(strange) == 1
+        how = f"otherwise than {', '.join(kept)}" if kept else "differently"
+        say(f"{', '.join(strange)}: {'it names' if alone else 'these name'} {one.name}, and "
+            f"{'begins' if alone else 'begin'} {how}. What may be another's does not count for this student, and has a "
+            "row of its own.")
     return set(strange)
 
 

@@ -146,8 +146,8 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
 
 
 def _decoded(content: bytes, errors: str) -> str:
-    """UTF-8, with or without a mark at the beginning, or what an editor of Windows calls Unicode; with one end of lines for all that read it: the compiler knows
-    none of an old Mac."""
+    """UTF-8, with or without a mark at the beginning, or what an editor of Windows calls Unicode; with one end of lines
+    for all that read it: the compiler knows none of an old Mac."""
     utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = content.decode("utf-16" if utf_16 else "utf-8-sig", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")
