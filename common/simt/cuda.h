@@ -1,7 +1,8 @@
 // CUDA on the CPU: everything that kernels and their host code use of CUDA, under its own names. See README.md.
 #pragma once
 
-#include <cstdio>  // printf in kernels
+#include <cassert>  // assert and printf in kernels
+#include <cstdio>
 
 #include "simt/cuda/atomics.h"
 #include "simt/cuda/half.h"

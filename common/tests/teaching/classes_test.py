@@ -35,7 +35,7 @@ from tools.grading import (
 )
 from tools.grading.kernels import LAYERS
 from tools.grading.one_submission import Grade, layers_in_words
-from tools.grading.roster import Log, Person, person_of, whose
+from tools.grading.roster import Log, Person, last_in_time, person_of, whose
 from tools.grading.submission import Submission
 
 
@@ -48,22 +48,26 @@ class OfAClass(unittest.TestCase):
         self.exercises = self.course.select(["01.scores", "05.rescale"])
         self.graded, self.no_gpu, self.layers = [], "", frozenset(LAYERS)
 
-    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}, log=None):
+    def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}, log=None, files={},
+                    flags={}):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
         def grade(workbench, submission, exercises):
             self.graded.append(submission.name)
             found = states[submission.name]
             if isinstance(found, Exception):
                 raise found
-            return Grade(submission.name, {one.id: Verdict(state, ["a line"]) for one, state in zip(exercises, found)},
-                         {one.id: one.points if state == "right" else 0 for one, state in zip(exercises, found)})
+            found = {one.id: state for one, state in zip(self.exercises, found)}
+            return Grade(submission.name, {one.id: Verdict(found[one.id], ["a line"]) for one in exercises},
+                         {one.id: one.points if found[one.id] == "right" else 0 for one in exercises},
+                         flags=dict(flags.get(submission.name, {})))
 
         held = {"runs": True, "network": "none", "other files": "not seen", "kernels": layers_in_words(self.layers)}
         workbenches = [types.SimpleNamespace(root=self.course.root, course=self.course, no_gpu=self.no_gpu, held=held)
                        for _ in range(2)]
         with mock.patch.object(whole_class, "grade", side_effect=grade), mock.patch.object(whole_class, "say"), \
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
-            submissions = [Submission(name, {"x": name, **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
+            submissions = [Submission(name, {"x": name, **dict.fromkeys(files.get(name, ()), name),
+                                             **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
             return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people, log)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
@@ -200,6 +204,63 @@ class OfAClass(unittest.TestCase):
         moodle = list(csv.reader((self.out / "moodle.csv").read_text().splitlines()))
         self.assertEqual(moodle[1], ["1001", "ada@school.example", total])
 
+    def of_two_weeks(self, handed_in: dict, states: dict, files={}, flags={}) -> "tuple[list, str]":
+        """(Ada's row of grades.csv, her page), who has handed these in then: {name: date}. Each week has one exercise."""
+        first, second = self.exercises
+        plan = Plan("", [Week("one", "2027-02-01", "2027-02-08", [first]), Week("two", "2027-02-08", "2027-02-15", [second])],
+                    {"percent_a_day": 10, "days": 3})
+        dates = {name: datetime.date.fromisoformat(day) for name, day in handed_in.items() if day}
+        self.grade_class({name: states[name] for name in handed_in}, plan, dates, people=[Person("7", "Ada", "ada@b")], files=files,
+                         flags=flags)
+        (row,) = list(csv.reader((self.out / "grades.csv").read_text().splitlines()))[1:]
+        return row, (self.out / f"students/{row[0]}.md").read_text()
+
+    def test_of_several_weeks_each_has_the_submission_that_counts_then(self):
+        first, second = (str(one.points) for one in self.exercises)
+        none, mine = ["not handed in", "right"], ["right", "wrong"]
+        states = {"7_a": mine, "7_b": ["wrong", "right"], "7_c": none}
+        for handed_in, name, verdicts, points, late in [
+                ({"7_a": "2027-02-07", "7_b": "2027-02-14"}, "7_b", ["right", "right"], [first, second], "0"),
+                ({"7_a": "2027-02-07", "7_c": "2027-02-14"}, "7_c", ["right", "right"], [first, second], "0"),
+                ({"7_a": "2027-02-10", "7_b": "2027-02-14"}, "7_b", ["right", "right"], [f"{0.8 * float(first):g}", second], "2"),
+                ({"7_a": "2027-02-07", "7_c": "2027-02-16"}, "7_a", ["right", "wrong"], [first, "0"], "0"),
+                ({"7_b": "2027-02-06", "7_a": "2027-02-07"}, "7_a", ["right", "wrong"], [first, "0"], "0")]:
+            with self.subTest(handed_in=handed_in):
+                row, page = self.of_two_weeks(handed_in, states)
+                self.assertEqual((row[0], row[5:7], [f"{float(one):g}" for one in row[7:9]], row[9]), (name, verdicts, points, late))
+                self.assertEqual([f"handed in as {each}" in page for each in handed_in], [name == "7_b" or name == "7_c"] * 2)
+
+    def test_a_stub_and_a_question_without_an_answer_are_no_attempt(self):
+        code, question = self.course.select(["01.scores", "01.sectors"])
+        (debug,) = self.course.select(["01.heads"])
+        stub, done = self.course.student_files([code])[code.file], self.course.text(code)
+        (planted,) = self.course.student_files([debug]).values()
+        for one, text, expected in [(code, None, False), (code, stub, False), (code, done, True), (code, "no markers", True), (question, "{", False),
+                                    (question, '{"student": "a", "answers": {"01.sectors": null}}', False), (question, "[]", False),
+                                    (question, '{"student": "a", "answers": {"01.sectors": 0}}', True), (debug, planted, False),
+                                    (debug, self.course.text(debug), True)]:
+            with self.subTest(exercise=one.id, text=str(text)[:60]):
+                texts = {} if text is None else {one_submission.file_of(one): text}
+                self.assertEqual(one_submission.attempts(self.course, Submission("x", texts), one), expected)
+
+    def test_what_has_nothing_of_a_week_does_not_count_for_it(self):
+        (first, second), states = (one.file for one in self.exercises), {"7_1": ["right", "not handed in"], "7_2": ["not handed in", "right"]}
+        for handed_in in ({"7_1": "", "7_2": ""}, {"7_1": "2027-02-07", "7_2": "2027-02-08"}):
+            with self.subTest(handed_in=handed_in):
+                row, _ = self.of_two_weeks(handed_in, states, {"7_1": [first], "7_2": [second]}, {"7_1": {self.exercises[0].id: "an asm"}})
+                self.assertEqual(row[5:7], ["right", "right"])
+                self.assertIn("- 7\\_2, 01.scores (", (self.out / "class.md").read_text())
+                self.assertNotIn("the questions", (self.out / "class.md").read_text())
+        row, _ = self.of_two_weeks({"7_1": "", "7_2": ""}, states, {"7_1": [first, second], "7_2": [first, second]})
+        self.assertEqual(row[5:7], ["not handed in", "right"], "the last one")
+
+    def test_where_no_date_is_known_the_last_by_its_name_counts(self):
+        for names, last in [(["1001_attempt_9", "1001_attempt_10"], "1001_attempt_10"),
+                            (["1001_hw1-2", "1001_hw1-10", "1001_hw1"], "1001_hw1-10"),
+                            (["1001_77_900_hw1-9", "1001_77_1000_hw1"], "1001_77_1000_hw1"), (["1001_b", "1001_a10", "1001_a9"], "1001_b")]:
+            with self.subTest(names=names):
+                self.assertEqual(last_in_time(names, {}, "", 0), last)
+
     def test_whose_a_submission_is(self):
         """Students choose what their files are called: nobody becomes another by that."""
         ada, grace = Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Sample", "grace@b")
@@ -225,6 +286,28 @@ class OfAClass(unittest.TestCase):
             with self.subTest(names=names), contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual([name for name, one in whose(names, people).items() if one.id == "ada"], adas)
 
+    def test_a_file_s_name_takes_no_row_of_somebody_else(self):
+        """A platform begins with who has handed it in. Of two that begin otherwise nobody knows whose they are."""
+        people = [Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Example", "grace@b")]
+        hers = "examplegrace_1002_88_hw1"
+        for names, graces, said in [
+                ([hers, "bo_9_77_grace example hw1"], [hers],
+                 "bo_9_77_grace example hw1: it names Grace Example, and begins otherwise than " + hers),
+                ([hers, "zoe_9_77_1002"], [hers], "zoe_9_77_1002: it names"),
+                ([hers, "zoe_9_77_1002", "yan_8_hw_grace-example"], [hers], "zoe_9_77_1002, yan_8_hw_grace-example: these name"),
+                (["Grace Example_77_assignsubmission_file_", "Bo Li_78_grace example"], ["Grace Example_77_assignsubmission_file_"], "Bo Li_78"),
+                ([hers, "examplegrace_LATE_1002_89_hw1-1"], [hers, "examplegrace_LATE_1002_89_hw1-1"], ""),
+                (["hw1-grace-example", "hw2-grace-example", "hw1-ada-example"], ["hw1-grace-example", "hw2-grace-example"], ""),
+                (["gracie_1002", "bo_1002"], [], "gracie_1002, bo_1002: these name Grace Example, and begin differently"),
+                (["501_1002", "502_1002"], [], "begin differently"), (["bo_9_77_grace example hw1"], ["bo_9_77_grace example hw1"], "")]:
+            for order in (names, names[::-1]):
+                with self.subTest(names=order), mock.patch("tools.grading.roster.say") as say:
+                    self.assertEqual(sorted(name for name, one in whose(order, people).items() if one.id == "1002"), sorted(graces))
+                    lines = [call[0][0] for call in say.call_args_list]
+                    self.assertEqual(len(lines), 1 if said else 0, lines)
+                    if order is names:
+                        self.assertIn(said, "".join(lines))
+
     def test_a_result_says_what_does_not_hold(self):
         kernels = layers_in_words(frozenset(LAYERS))
         self.assertEqual(not_held({"kernels": kernels, "other files": "not seen"}), [])
@@ -242,6 +325,11 @@ class OfAClass(unittest.TestCase):
             table.write_text(text)
             with self.subTest(text=text), self.assertRaisesRegex(Failure, words):
                 read_roster(table)
+        for titles, there in [("Student ID,Name,Email", 1), ("ID,NAME,E-Mail", 1), ("SIS User ID,Full name,E-mail address", 1),
+                              ("student_id,name,email,days", 1), ("id-software,Ada,", 2), ("name,Ada,ada@name", 2), ("7,Id,", 2)]:
+            table.write_text(f"{titles}\n1001,Grace,g@b\n")
+            with self.subTest(titles=titles):
+                self.assertEqual(len(read_roster(table)), there)
         for first, second in [("1", "1"), ("Zo\u00eb", "Zoe\u0308"), ("a-1", "A 1"), ("7", "\uff17")]:
             table.write_text(f"{first},Ada,a@b\n2,Grace,g@b\n{second},Eve,e@b\n")
             with self.subTest(id=ascii(second)), mock.patch("tools.grading.roster.say") as said:
@@ -352,6 +440,26 @@ class OfAClass(unittest.TestCase):
             self.assertIn(f"dates.csv:{len(text.splitlines())}: it must be a submission and a date",
                           str(caught.exception))
         self.assertRaises(Failure, read_dates, self.out / "none")
+        for when in ("2027-02-17 6pm", "2027-02-17T9:00", "2027-02-17T18.30", "2027-02-17xyz", "2027-02-17T24:00", "2027-W07-3",
+                     "20270217", "2027-02-17T18:00\nx"):
+            table.write_text(f'x,2027-02-08\nada,"{when}"\n')
+            with self.subTest(when=when), self.assertRaises(Failure) as caught:
+                read_dates(table)
+            self.assertTrue(str(caught.exception).endswith(
+                "dates.csv:2: it must be a submission and a date, as ada,2027-02-17 or ada,2027-02-17T18:00, and is ada,"
+                + when.replace("\n", "?")), caught.exception)
+            self.assertEqual((caught.exception.status, "\n" in str(caught.exception)), (2, False))
+
+    def test_dates_as_platforms_write_them(self):
+        table = self.out / "dates.csv"
+        for when, expected in [("2027-02-17", "2027-02-17"), ("2027-02-17 18:30", "2027-02-17 18:30:00"),
+                               ("2027-02-17T18:30:59.25-08:00", "2027-02-17 18:30:00"), ("2027-02-17 18:30:59 -0800", "2027-02-17 18:30:00")]:
+            table.write_text(f"submission,date\nada,{when}\n")
+            self.assertEqual({name: str(day) for name, day in read_dates(table).items()}, {"ada": expected})
+        table.write_text("Zoe\u0308,2027-02-08\nZo\u00eb,2027-03-08\n")
+        with mock.patch.object(late_days, "say") as said:
+            self.assertEqual({name: str(day) for name, day in read_dates(table).items()}, {"Zo\u00eb": "2027-02-08"})
+        self.assertTrue(said.call_args[0][0].endswith("dates.csv:2: Zo\u00eb stands there a second time: this line does not count."))
 
     def test_gradescope_says_when(self):
         (self.out / "submission").mkdir()
@@ -398,6 +506,13 @@ class OfAClass(unittest.TestCase):
             self.assertEqual(caught.exception.status, 2)
         for submission, out in [("ada.zip", "ada.json"), ("class", "ada.json"), ("class", "grades")]:
             grade_command.require_a_place(self.out / submission, self.out / out)
+
+    def test_a_class_s_tables_are_not_for_one_submission(self):
+        for option in ("roster", "log"):
+            with self.subTest(option=option), self.assertRaises(Failure) as caught:
+                self.run_grade(f"--out={self.out}/ada.json", f"--{option}={self.out}/x.csv")
+            self.assertEqual((str(caught.exception), caught.exception.status), (
+                f"--{option} is for a class: --out must be a directory, and is {self.out}/ada.json", 2))
 
     def test_who_cannot_be_compared(self):
         long = "float x = 1;\n" * 20

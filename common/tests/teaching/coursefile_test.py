@@ -1,13 +1,15 @@
 """The course file: what it says, and one line for each way of saying it wrongly."""
 
 import json
+import subprocess
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tools import course
-from tools.base import Failure
+from tools.base import Failure, file_trees
 from tools.course import read_plan
+from tools.handout import hand_out
 
 WEEK = {"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01", "02.scores"]}
 PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3}, "points": {"02.scores": 7},
@@ -43,6 +45,22 @@ class CourseFile(unittest.TestCase):
         self.assertEqual((plan.late["percent_a_day"], plan.weeks[0].due, [one.points for one in plan.exercises][-1]),
                          (7.5, "2027-02-08T18:00", 2.5))
 
+    def test_with_fractions_the_students_tree_starts(self):
+        for points, said in [(2.5, "2.5"), (3.0, "3")]:
+            week = {**WEEK, "exercises": ["01.scores", "02.scores"]}
+            plan = self.read({**PLAN, "points": {"01.scores": 1, "02.scores": points}, "weeks": [week]})
+            tree = self.path.parent / said
+            file_trees.write(tree, hand_out(self.course, plan).student)
+            for words, line in [(["list", "--exercises"], rf"(?m)^02\.scores .* {said} "), (["list", "--exercises"], f"0 of {points + 1:g} p"),
+                                (["next"], "01.scores")]:
+                with self.subTest(points=points, words=words):
+                    done = subprocess.run([tree / "workbook", *words], cwd=tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+                    self.assertRegex(done.stdout, line)
+
+    def test_an_editors_mark_at_the_beginning(self):
+        self.assertEqual(self.read(b"\xef\xbb\xbf" + json.dumps(PLAN).encode()).title, "Spring")
+
     def test_one_line_that_names_the_file_and_what_is_wrong(self):
         for content, expected in [
             ("{", ":1: Expecting"),
@@ -52,6 +70,9 @@ class CourseFile(unittest.TestCase):
             ({**PLAN, "weeks": [WEEK, WEEK]}, "01.scores is in two weeks"),
             ({**PLAN, "weeks": [{**WEEK, "due": "soon"}]}, "due of week 1 is soon: it must be a date"),
             ({**PLAN, "weeks": [{**WEEK, "due": "2027-02-08T6"}]}, "due of week 1 is 2027-02-08T6: it must be a date"),
+            *[({**PLAN, "weeks": [{**WEEK, "due": f"2027-02-15T18:00{offset}"}]},
+               f"due of week 1 is 2027-02-15T18:00{offset}: it must be a date, as 2027-02-01, perhaps with an hour, as 2027-02-01T18:00")
+              for offset in ("+01:00", "Z")],
             ({**PLAN, "weeks": [{**WEEK, "due": "20270208"}]}, "due of week 1 is 20270208: it must be a date"),
             ({**PLAN, "weeks": [{**WEEK, "due": "2027-01-01"}]}, "week 1 is due before it begins"),
             ({**PLAN, "points": {"01": 3}}, "points of 01 are 3"),

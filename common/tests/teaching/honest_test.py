@@ -78,6 +78,24 @@ enum { lanes = 32 }; l = lanes;
 float part[4] = {}; for (float& x : part) x = l; l = part[0] + sizeof(part) / sizeof(float);
 __threadfence_block(); __syncwarp(); atomicAdd(s_row, l); atomicExch(s_row, l);
 __shared__ __half kept[32]; kept[lane] = __float2half(l); __syncwarp(); l = __half2float(kept[0]);
+l = ldexpf(l, 2) + copysignf(l, m) + cbrtf(l) + tanf(l) + fdimf(l, m) + asinf(l) + acosf(l) + atanf(l) + atan2f(l, m) + sinhf(l) + coshf(l);
+l = __uint_as_float(__float_as_uint(l)) + __umulhi(3u, 4u) + __mul24(3, 4) + __brev(lane) + __clzll(3) + __ffsll(3) + __popcll(3);
+__nanosleep(10); assert(lane < 32); static_assert(sizeof(float) == 4, "it's // four /* bytes");
+[[maybe_unused]] int gleb = 0; if (l > 0) [[likely]] l = m; else [[unlikely]] l = 0;
+#pragma nounroll\nfor (int gleb = 0; gleb < 4; ++gleb) l += gleb;
+#pragma unroll 2 * 2\nfor (int gleb = 0; gleb < 4; ++gleb) l += gleb;
+#pragma unroll(8 / (1 + 1))\nfor (int gleb = 0; gleb < 4; ++gleb) l += gleb;
+const Pack8<__half> wump = load_pack8(reinterpret_cast<const __half*>(s_row)); l = __half2float(wump.x[0]);
+struct Zork { float hot, cold; __device__ float sum(const Zork& other) const { return hot + other.cold; } }; Zork wump = {l, m}; l = wump.sum(Zork{m, l});
+struct alignas(16) Zork { float hot[4]; }; Zork wump[2] = {}; const Zork &quib = wump[1], *gleb = &quib; l = quib.hot[0] + gleb->hot[1];
+struct Zork { float hot; __device__ Zork(float first) { hot = first; } [[nodiscard]] __device__ float twice() const { return 2 * hot; } }; l = Zork(l).twice();
+const float *wump = s_row, *gleb = s_row + 1, &quib = l; l = *wump + *gleb + quib;
+enum { wump = 4, gleb }; float quib[wump] = {}; l = quib[gleb % wump];
+enum class Zork : int { wump, gleb }; const Zork quib = Zork::wump; if (quib == Zork::gleb) l = 0;
+auto quib = [wump = lane, gleb = l + 1, &l](float zork) mutable { wump += 1; l = zork; return wump * gleb; }; l = quib(m);
+float wump[4] = {}; float (&gleb)[4] = wump; const auto (&quib)[4] = gleb; l = gleb[0] + quib[1];
+typedef const float* Zork; Zork wump = s_row; const Zork gleb = wump; l = Zork(gleb)[0];
+std::uint32_t wump = 1; const std::size_t gleb = wump; std::int8_t quib[2] = {}; l = std::uint64_t(gleb) + quib[0];
 """.strip().splitlines()
 
 
@@ -131,6 +149,17 @@ class Honest(unittest.TestCase):
                 moodles.mkdir()
                 path.rename(moodles / path.name)
                 self.assertEqual(self.taken(moodles), right)
+
+    def test_what_writes_through_pointers_or_is_not_all_code_is_not_ordinary(self):
+        """The engine traces no such writes; and what looks like a comment is none in a string."""
+        for line in ("float gleb; sincosf(l, &m, &gleb);", "l = modff(l, &m);", "int gleb; l = frexpf(l, &gleb);", "memcpy(&l, s_row, 4);",
+                     'static_assert(1, "/*"); vfork(); static_assert(1, "*/");', "static_assert(1, R\"(\")\"); vfork(); static_assert(1, \"\");",
+                     'puts(l, "x");', "[[gnu::constructor]] int gleb;", "#pragma unroll int vfork(int)\n{ vfork(1); }",
+                     "{ struct vfork { float hot; }; } vfork();", "template <class vfork> float gleb(); vfork();", "l = std::vfork();",
+                     "{ enum { vfork }; } vfork();", "enum { vfork }; vfork();", "l = [vfork = l] { return 1; }(); vfork();", "s_row[vfork = 1] = 2;",
+                     "void (&gleb)(int) = vfork;", "l = (m, *vfork);", "using Zork = int; Zork::vfork();", "typedef int Zork; l = vfork;"):
+            with self.subTest(line=line):
+                self.assertIsNotNone(kernelcode.refusal(self.course, self.exercise, self.mine.replace(SOLUTION, line)))
 
     def test_of_ordinary_cuda_nothing_is_refused(self):
         for line in INTRINSICS:

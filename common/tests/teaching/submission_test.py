@@ -194,6 +194,20 @@ class Handed(unittest.TestCase):
         self.assertEqual(read.wrong, {ANSWERS: ("not UTF-8", f"{ANSWERS} is not UTF-8: byte 1 is 0xff")})
         self.assertEqual(read.texts, {KERNEL: "// f\ufffdr"}, "where it matters, kernelcode.py says so")
 
+    def test_a_mark_of_utf_8_at_the_beginning(self):
+        mark = b"\xef\xbb\xbf"
+        read = self.read(self.in_a_directory({KERNEL: mark + TEXT.encode(), ANSWERS: mark + b"{}"}))
+        self.assertEqual((read.texts, read.wrong), ({KERNEL: TEXT, ANSWERS: "{}"}, {}))
+
+    def test_how_large_is_too_large(self):
+        most = submission.MOST_BYTES_OF_A_FILE
+        read = self.read(self.in_a_directory({KERNEL: "x" * most, ANSWERS: "x" * (most + 1)}))
+        self.assertEqual((list(read.texts), read.wrong), ([KERNEL], {ANSWERS: (
+            "too large", f"{ANSWERS}: the file has more than 1,048,576 bytes")}))
+        archive = self.directory / "ada.tar"
+        archive.write_bytes(bytes(submission.MOST_BYTES + 1))
+        self.assertEqual(self.read(archive).refused, ("too large", "the archive has 20,971,521 bytes: 20,971,520 are allowed"))
+
     def test_in_other_directories(self):
         nested, flat = {f"hw/workbook/{KERNEL}": TEXT, "hw/notes.txt": ""}, {"1_online.cu": TEXT, "x": ""}
         for files in (nested, flat):

@@ -23,12 +23,12 @@ from tools.base import BUILD, ROOT, Failure, JsonObject, build, packages, say, s
 from tools.commands.handout import ROSTER, chosen_plan
 from tools.course import Course, Learner, Plan, load
 from tools.grading import (
-    ANSWERS,
     Grade,
     Graded,
     Workbench,
     bound,
     date_of_gradescope,
+    file_of,
     grade,
     grade_class,
     in_the_roster,
@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="results.json, or a directory for a class")
     parser.add_argument("--course", type=Path, metavar="FILE", help="the course, for its exercises and points")
     parser.add_argument("--dates", type=Path, metavar="FILE",
-                        help="a table of when what was handed in, for a course with late days: ada,2027-02-17")
+                        help="a table of when what was handed in, for a course with late days: ada,2027-02-17 or "
+                             "ada,2027-02-17T18:00")
     parser.add_argument("--roster", type=Path, metavar="FILE",
                         help="of a class: id,name,e-mail and perhaps days more, a line each; gives one row a student, "
                              "canvas.csv and moodle.csv")
@@ -84,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.patience <= 3600:
         raise Failure(f"--patience is {arguments.patience:g}: it must be more than 0 and at most 3600 seconds",
                       status=2)
-    if arguments.log and arguments.out and arguments.out.suffix == ".json":
-        raise Failure(f"--log is for a class: --out must be a directory, and is {arguments.out}", status=2)
+    for option in ("roster", "log"):
+        if getattr(arguments, option) and arguments.out and arguments.out.suffix == ".json":
+            raise Failure(f"--{option} is for a class: --out must be a directory, and is {arguments.out}", status=2)
     course = load()
     Learner(course).require_none_started("grading")
     plan = chosen_plan(course, arguments)
@@ -192,8 +194,7 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
 
 
 def wanted(exercises: Sequence[Graded]) -> list[str]:
-    return sorted({one.file for one in exercises if one.kind != "measure"}
-                  | {ANSWERS for one in exercises if one.kind == "measure"})
+    return sorted(set(map(file_of, exercises)))
 
 
 def _workbench(course: Course, exercises: Sequence[Graded], number: int, arguments: argparse.Namespace) -> Workbench:

@@ -50,14 +50,14 @@ def _state(path: LearnersPath, exercise: Exercise) -> str:
 
 def _say_exercises(path: LearnersPath, exercises: list[Exercise]) -> None:
     rows: list[list[object]] = [["exercise", "", "", "minutes", "points", "difficulty"]]
-    points = 0
+    points: float = 0
     for one in exercises:
         state = path.state(one)
         points += one.points if state == "right" else 0
-        rows.append([one.id, state, one.title + ("" if one.required else " (not required)"), one.minutes, one.points,
-                     "*" * one.difficulty])
+        rows.append([one.id, state, one.title + ("" if one.required else " (not required)"), one.minutes,
+                     f"{one.points:g}", "*" * one.difficulty])
     say(table(rows, left_columns=3))
-    say(f"\n{points} of {sum(one.points for one in exercises)} points")
+    say(f"\n{points:g} of {sum(one.points for one in exercises):g} points")
 
 
 def _say_machine() -> None:

@@ -56,7 +56,7 @@ LEARNER = Path(".learner")  # what is remembered of a learner: see learner.py
 PLANTED = LEARNER / "planted"
 _KINDS_OF_TESTS = Path("common/tests/chapter/kinds.cc")
 
-_ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": int,
+_ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "rung": str, "points": float,
                          "difficulty": int, "minutes": int, "required": bool,
         "needs_gpu": bool, "hints": list}
 _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list,
@@ -74,7 +74,7 @@ class Exercise:
     kind: str
     file: str  # below the tree's root
     rung: str
-    points: int
+    points: float
     difficulty: int
     minutes: int
     required: bool
@@ -213,7 +213,7 @@ def _words(text: str) -> list[str]:
 
 def _read(root: Path, path: Path) -> str:
     try:
-        return (root / path).read_text()
+        return (root / path).read_text(encoding="utf-8-sig")  # a mark at the beginning is an editor's
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}", status=2) from None
     except UnicodeDecodeError:
@@ -290,7 +290,7 @@ class _Reader:
                 self.fail(f"{name} has a key {key}, which it cannot have (it can have {', '.join([*must, *may])})",
                           where or name, key)
             wanted = must.get(key) or may[key]
-            if type(value) is not wanted:
+            if type(value) not in ((int, float) if wanted is float else (wanted,)):
                 self.fail(f"{key} of {name} is {json.dumps(value)}: it must be of type {wanted.__name__}",
                           where or name, key)
 

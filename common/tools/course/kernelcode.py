@@ -1,8 +1,9 @@
 """Is what stands between an exercise's markers code of a kernel, and nothing else?
 
 On the SIMT engine a kernel is code of an ordinary process. So a solution may contain only what kernels need: the names
-that its file and common/device offer, CUDA's and its mathematics, and variables and functions that it declares itself.
-It has no lines for the preprocessor but #pragma unroll, no strings, no assembly, and nothing of the C++ library.
+that its file and common/device offer, CUDA's and its mathematics, and variables, types and functions that it declares
+itself. It has no lines for the preprocessor but #pragma unroll and nounroll, no strings but what static_assert says, no
+assembly, and of the C++ library nothing but its names of integers.
 
 That is a courtesy to students and protects nothing: grading takes any C++ to be hostile. It refuses what no kernel
 has, lines for the preprocessor, strings and the like. Of all other words that are not known here it cannot say what
@@ -19,9 +20,9 @@ from tools.course.exercises import Course, Exercise
 from tools.course.initializers import first_initializer
 
 KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum false
-    float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long return short signed
-    sizeof size_t static_assert static_cast struct switch template this true typename unsigned using void
-    while""".split())
+    float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long mutable return short
+    signed sizeof size_t static_assert static_cast struct switch template this true typedef typename unsigned using
+    void while""".split())
 CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __syncthreads __syncwarp __shfl_sync
     __shfl_xor_sync __shfl_down_sync __shfl_up_sync __any_sync __all_sync __ballot_sync __activemask __expf __logf
     __fdividef __frcp_rn __fmaf_rn __fmul_rn __fadd_rn __ldg __float2half __half2float __float2half_rn
@@ -37,13 +38,14 @@ CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __sy
     __clz __launch_bounds__ __align__ volatile reinterpret_cast fmod fmodf tanhf erff
     rintf truncf lrintf signbit exp10f log1pf expm1f hypotf atomicExch atomicSub atomicOr atomicAnd make_float3
     make_int3 make_uint3 warpsize __threadfence __threadfence_block __syncthreads_and __syncthreads_or
-    __syncthreads_count __match_any_sync""".split())
+    __syncthreads_count __match_any_sync ldexpf copysignf cbrtf tanf fdimf __uint_as_float __float_as_uint __umulhi
+    __mul24 __brev __nanosleep assert asinf acosf atanf atan2f sinhf coshf __clzll __ffsll __popcll""".split())
 TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
     long short signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2
     float3 float4 uint2 uint3 uint4 int2 int3 int4 dim3""".split())
 # Refused even where the file's host code uses them, unless the exercise says that it may have them.
 NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend
-    namespace goto const_cast dynamic_cast typeid decltype union typedef memcpy memset launch
+    namespace goto const_cast dynamic_cast typeid decltype union memcpy memset launch
     chapter stream exit abort fork system main signal raise""".split())
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
 _MOST_CHARACTERS = 16 * 1024  # that are written: the longest solution has a twentieth of that
@@ -55,7 +57,14 @@ _NAMES_OF_CONTROLS = {"\0": "a zero byte", "\f": "a form feed", "\v": "a vertica
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ENDED = re.compile(r"/\*.*\*/", re.DOTALL)
-_UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+unroll(?:[ \t]+\w+|[ \t]*\([ \t]*\w+[ \t]*\))?[ \t]*")
+_COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\\\n]*\"", re.DOTALL)
+# What makes no code: how often a loop is unrolled, attributes, and that integers are the library's, too.
+_NO_CODE = re.compile(r"""^[ \t]*\#[ \t]*pragma[ \t]+(?:nounroll|unroll(?:[ \t(][\w \t+*/%()-]*)?)[ \t]*$
+    | \[[ \t]*\[[ \t]*(?:maybe_unused|likely|unlikely|nodiscard)[ \t]*\][ \t]*\]
+    | \bstd[ \t]*::[ \t]*(?=(?:u?int(?:8|16|32|64)_t|size_t)\b)""", re.MULTILINE | re.VERBOSE)
+_WHY_ASSERTED = re.compile(r"(\bstatic_assert\s*\([^;\"]*),(\s*)\"[^\"\\\n]*\"(?=\s*\)\s*;)")
+_NEW_TYPE = re.compile(r"\b(?:enum\s+)?(?:struct|class|typename|enum|using)\s+"
+                       r"(?:(?:alignas|__align__)\s*\([^()]*\)\s*)?(\w+)|\btypedef\s[^;{}()]*?(\w+)\s*;")
 
 
 @dataclass(frozen=True)
@@ -154,8 +163,9 @@ def objection(written: str, visible: list[str], may: list[str], balanced: bool =
     code, wrong = _without_comments(written)
     if wrong:
         return wrong
+    code = _WHY_ASSERTED.sub(r"\1\2", _NO_CODE.sub(" ", code))
     for number, line in enumerate(code.splitlines(), 1):
-        for what, found in [("a line for the preprocessor", "#" in line and not _UNROLL.fullmatch(line)),
+        for what, found in [("a line for the preprocessor", "#" in line),
                             ("a string or a character", '"' in line or "'" in re.sub(r"\d'\d", "", line)),
                             ("a backslash", "\\" in line), ("a digraph", "%:" in line or "<:" in line or "<%" in line),
                             ("an attribute", re.search(r"\[\s*\[", line)),
@@ -172,7 +182,7 @@ def _in_ascii(line: str) -> str:
 def _without_comments(text: str) -> "tuple[str, Objection | None]":
     if "\\\n" in text or re.search(r"\\[ \t]+\n", text):
         return "", Objection(text[: text.index("\\")].count("\n") + 1, "a line that goes on after a backslash")
-    comments = list(re.finditer(r"//[^\n]*|/\*.*?(?:\*/|\Z)", text, flags=re.DOTALL))
+    comments = [found for found in _COMMENT_OR_STRING.finditer(text) if found[0][0] == "/"]
     code, after = "", 0
     for one in comments:
         code += text[after : one.start()] + "\n" * one[0].count("\n") + " "
@@ -202,21 +212,20 @@ def _brackets(code: str) -> "Objection | None":
 def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
     sources = "\n".join(visible)
     known = (set(_NAME.findall(sources)) | KEYWORDS | CUDA) - NEVER | set(may)
-    types = TYPES | set(re.findall(r"\b(?:struct|class|typename|enum|using)\s+(\w+)", sources)) \
-        | set(re.findall(r"\busing\s+(\w+)\s*=", code))
+    own_types = _types_of(code)
+    types = TYPES | _types_of(sources) | own_types
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
     mine = _Scopes()
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
-            mine.see(word)
+            mine.see(word, word == "{" and _begins_an_enum(words, at))
             if word == "(" and _calls_no_name(words, at, types):
                 return _doubt(number, "a call of what is no name")
             if word == "*" and (words[at - 1 : at] == ["."] or words[at - 2 : at] == ["-", ">"]):
                 return _doubt(number, "a pointer to a member")
-            if word == ":" and words[at + 1 : at
-                                     + 2] == [":"] and words[at - 1 : at] != [":"] and not _is_offered(words, at,
-                                                                                                       sources):
+            if words[at : at + 2] == [":", ":"] and words[at - 1 : at] != [":"] and not (
+                    set(words[at - 1 : at]) & own_types or _is_offered(words, at, sources)):
                 return _doubt(number, "::, a name of somewhere else")
             continue
         if word == "static" and words[at + 1 : at + 2] in (["constexpr"], ["const"], ["__device__"]):
@@ -233,12 +242,16 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
             if word in KEYWORDS or word in types:
                 continue
             if _declared(words, at, types):  # in the place of what the sources call so
-                mine.declare(word, words, at)
+                mine.declare(word, _is_a_function(words, at))
             elif words[at + 1 : at + 2] == ["("] and not mine.open.get(word, True):
                 return _doubt(number, f"{word}, which is called and is no function here")
             continue
-        member = words[at - 1 : at] == ["."] or (words[at - 2 : at] == ["-", ">"])
-        if member and word in mine.ended:
+        if word in own_types and _begins_a_type(words, at):
+            parameter = words[at - 1] == "typename" or words[at - 1] == "class" and words[at + 1] in ">,="
+            mine.declare(word, not parameter)  # of a template, whose end is not known here
+            continue
+        member = words[at - 1 : at] == ["."] or words[at - 2 : at] in (["-", ">"], [":", ":"])
+        if member and (word in mine.ended or word in mine.open):
             continue
         if word in mine.open and not member:
             # What is no function where it is declared calls something else where it is called.
@@ -250,7 +263,7 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
         if not _declared(words, at, types):
             return _doubt(number, f"{word}, which neither the file nor common/device offers, and which is not "
                                   "declared here")
-        mine.declare(word, words, at)
+        mine.declare(word, _is_a_function(words, at))
     return None
 
 
@@ -258,19 +271,20 @@ class _Scopes:
     """Names that are declared here, as long as their block is open."""
 
     def __init__(self) -> None:
-        self.open: dict[str, bool] = {}  # {name: is it a function}
+        self.open: dict[str, bool] = {}  # {name: is it a function, or a type}
         self.declared: list[list[str]] = [[]]  # in each open block
         self.ended: set[str] = set()  # of blocks that are closed: members, perhaps
 
-    def declare(self, name: str, words: list[str], at: int) -> None:
-        self.open[name] = words[at + 1 : at + 3] == ["=", "["] or _is_a_function(words, at)
+    def declare(self, name: str, can_be_called: bool) -> None:
+        self.open[name] = can_be_called
         self.declared[-1].append(name)
 
-    def see(self, token: str) -> None:
+    def see(self, token: str, of_an_enum: bool) -> None:
         if token == "{":
-            self.declared.append([])
+            self.declared.append(self.declared[-1] if of_an_enum else [])  # its names are of the block around it
         elif token == "}" and len(self.declared) > 1:
-            for name in self.declared.pop():
+            names = self.declared.pop()
+            for name in names if names is not self.declared[-1] else []:
                 self.open.pop(name, None)
                 self.ended.add(name)
 
@@ -301,7 +315,10 @@ def _calls_no_name(words: list[str], at: int, types: set[str]) -> bool:
 
 
 def _is_a_function(words: list[str], at: int) -> bool:
-    """Whether the name is declared with parameters and a body: else what stands in brackets is its first value."""
+    """Whether the name is declared with parameters and a body, or is a lambda's: else what stands in brackets is its
+    first value."""
+    if words[at + 1 : at + 3] == ["=", "["]:
+        return True
     if words[at + 1 : at + 2] != ["("]:
         return False
     depth = 0
@@ -328,6 +345,37 @@ def _is_offered(words: list[str], at: int, sources: str) -> bool:
                                                  sources) is not None
 
 
+def _types_of(text: str) -> set[str]:
+    return {one or other for one, other in _NEW_TYPE.findall(text)}
+
+
+def _begins_a_type(words: list[str], at: int) -> bool:
+    """Whether this name of a type is declared here."""
+    before = at - 1
+    if words[before : at] == [")"]:
+        before = _partner(words, before, "(") - 2  # struct alignas(16) Pair
+    if words[max(0, before)] in ("struct", "class", "enum", "using", "typename"):
+        return True
+    begin = next((place for place in range(before, max(-1, at - _MOST_WORDS), -1) if words[place] in ";{}"), -1)
+    return words[begin + 1] == "typedef" and words[at + 1 : at + 2] == [";"]
+
+
+def _begins_an_enum(words: list[str], at: int) -> bool:
+    """Whether this { is that of an enum {..}, enum class Name : int {..}."""
+    return re.search(r"(?:^| )enum(?: class| struct)?(?: \w+)?(?: :(?: \w+)+)?$",
+                     " ".join(words[max(0, at - 8) : at])) is not None
+
+
+def _opening(words: list[str], at: int) -> int:
+    """Where the innermost bracket is that is open there; -1 if none is, or it is far."""
+    depth = 0
+    for before in range(at - 1, max(-1, at - _MOST_WORDS), -1):
+        depth += (words[before] in ")]}") - (words[before] in "([{")
+        if depth < 0:
+            return before
+    return -1
+
+
 def _declared(words: list[str], at: int, types: set[str]) -> bool:
     """Whether a variable or function of this name is declared here: a type stands before it, perhaps with * or &."""
     before = at - 1
@@ -339,7 +387,14 @@ def _declared(words: list[str], at: int, types: set[str]) -> bool:
         return True
     if words[before] == ">":
         return _template_of(words, before) in types
-    if words[before] == "," and before == at - 1:
+    opening = _opening(words, at)
+    if words[opening] == "{" and _begins_an_enum(words, opening) and before == at - 1 and words[before] in "{,":
+        return True
+    if words[opening] == "[" and words[at + 1 : at + 2] == ["="] and words[before] in "[,":
+        return not _NAME.fullmatch(words[opening - 1]) and words[opening - 1] not in ")]"  # [base = lane]: no subscript
+    if words[before] == "(" and words[at - 1] == "&" and words[at + 1 : at + 3] == [")", "["]:
+        return words[before - 1] in types  # float (&x)[4]
+    if words[before] == ",":
         return _in_a_declaration(words, before, types)
     bound = words[before] == "[" and before > 0 and words[before - 1] in ("auto", "&")  # auto [a, b], auto& [a, b]
     return bound and "auto" in words[max(0, before - 2) : before]

@@ -8,8 +8,8 @@
 
 `late`, `points` and `secret` need not be there; an exercise has the points of exercises.json unless `points` says
 otherwise. From the secret come the names that questions are drawn from (../grading/question_names.py).
-Points and percents may be fractions, and `due` may have an hour: 2027-02-08T18:00. Exercises are named as for
-./workbook check: 01 means all of chapter 01.
+Points and percents may be fractions, and `due` may have an hour of the course's clock: 2027-02-08T18:00. Exercises are
+named as for ./workbook check: 01 means all of chapter 01.
 """
 
 import datetime
@@ -48,6 +48,11 @@ class Plan:
     def exercises(self) -> list[Exercise]:
         return [exercise for week in self.weeks for exercise in week.exercises]
 
+    def due(self, id: str) -> str:
+        """When this exercise is due; empty if nothing says it. 06.pipeline.speed is due with 06.pipeline."""
+        of_each = {one.id: week.due for week in self.weeks for one in week.exercises}
+        return of_each.get(id) or of_each.get(id.rpartition(".")[0], "")
+
     def only(self, week: "int | None", ids: set[str]) -> "Plan":
         """These exercises of this week, or of all; a week without exercises keeps its number."""
         return replace(self, weeks=[replace(one, exercises=[exercise for exercise in one.exercises
@@ -84,7 +89,7 @@ def read_plan(path: Path, course: Course) -> Plan:
         return next((i for i, line in enumerate(text.splitlines(), 1) if json.dumps(word) in line), 1)
 
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8-sig")
         entry = json.loads(text)
     except OSError as error:
         raise Failure(f"cannot read {shown(path)}: {error.strerror}", status=2) from None
@@ -125,8 +130,8 @@ def read_plan(path: Path, course: Course) -> Plan:
                 # Newer Pythons accept other formats too.
                 day, at, hour = week[key].partition("T")
                 if datetime.date.fromisoformat(day).isoformat() != day or (at and key != "due") or \
-                        (at and datetime.time.fromisoformat(hour).isoformat("minutes") != hour):
-                    raise ValueError
+                        (at and datetime.time.fromisoformat(hour).replace(tzinfo=None).isoformat("minutes") != hour):
+                    raise ValueError  # also for an offset: the hour is that of the course's clock
             except ValueError:
                 fail(f"{key} of week {number} is {week[key]}: it must be a date, as 2027-02-01"
                      + (", perhaps with an hour, as 2027-02-01T18:00" if key == "due" else ""), line_of(week[key]))

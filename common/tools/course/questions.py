@@ -45,7 +45,7 @@ class Answers:
         self._predictions: JsonObject = {}
         if self.path.exists():
             try:
-                known = json.loads(self.path.read_text())
+                known = json.loads(self.path.read_text(encoding="utf-8-sig"))
                 self.student, self._answers = known["student"], known["answers"]
                 self._predictions = known.get("predictions", {})
                 if not isinstance(self.student, str) or not isinstance(self._answers, dict) \

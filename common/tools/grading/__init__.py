@@ -2,7 +2,7 @@
 
 from tools.grading.grade_reports import no_submissions, not_held, written
 from tools.grading.late_days import date_of_gradescope, read_dates, without_late_points
-from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded
+from tools.grading.one_submission import ANSWERS, Grade, Workbench, file_of, grade, not_graded
 from tools.grading.question_names import bound, in_the_roster, names_for, users_of
 from tools.grading.roster import read_log, read_roster
 from tools.grading.speed import Graded, with_performance

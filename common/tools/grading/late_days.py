@@ -12,23 +12,32 @@ import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
-from tools.base import Failure
+from tools.base import Failure, say
 from tools.course import Plan, Verdict
+from tools.grading.kernels import as_line
 from tools.grading.one_submission import Grade
 from tools.grading.tables import lines_of
 
+_DAY = re.compile(r"(?P<day>\d{4}-\d\d-\d\d)([T ](?P<hour>\d\d:\d\d)(:\d\d([.]\d+)?)? ?(Z|[+-]\d\d:?\d\d)?)?")
 _METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of the submission
 
 
 def read_dates(path: Path) -> dict[str, datetime.date]:
-    """Reads {submission: date, with the hour if it has one}."""
-    dates = {}
+    """Reads {submission: date, with the hour if it has one}; of two lines with one submission the first counts, and a
+    line says so."""
+    dates: dict[str, datetime.date] = {}
     for where, line in lines_of(path):
         try:
-            name, when = line
-            dates[unicodedata.normalize("NFC", name)] = _day(when)
+            called, when = line
+            day = _day(when)
         except ValueError:
-            raise Failure(f"{where}: it must be a submission and a date, as ada,2027-02-17", status=2) from None
+            raise Failure(f"{where}: it must be a submission and a date, as ada,2027-02-17 or ada,2027-02-17T18:00, "
+                          f"and is {as_line(','.join(line))}", status=2) from None
+        name = unicodedata.normalize("NFC", called)
+        if name in dates:
+            say(f"{where}: {name} stands there a second time: this line does not count.")
+            continue
+        dates[name] = day
     return dates
 
 
@@ -40,9 +49,12 @@ def date_of_gradescope(submission: Path) -> "datetime.date | None":
 
 
 def _day(when: str) -> datetime.date:
-    """Of the clock where it was handed in, whose offset does not matter."""
-    day, hour = datetime.date.fromisoformat(when[:10]), re.match(r"[T ](\d\d):(\d\d)", when[10:])
-    return datetime.datetime(day.year, day.month, day.day, int(hour[1]), int(hour[2])) if hour else day
+    """Of the clock where it was handed in, whose offset does not matter. ValueError if it is none."""
+    found = _DAY.fullmatch(when)
+    if not found:
+        raise ValueError
+    day, hour = datetime.date.fromisoformat(found["day"]), found["hour"]
+    return datetime.datetime.combine(day, datetime.time.fromisoformat(hour)) if hour else day
 
 
 def days_late(handed_in: datetime.date, due: str) -> int:
@@ -59,11 +71,10 @@ def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | No
     are days that this student has more."""
     if not plan.late or handed_in is None:
         return grade
-    due = {one.id: week.due for week in plan.weeks for one in week.exercises if week.due}
     points, verdicts = dict(grade.points), dict(grade.verdicts)
     for id, full in grade.points.items():
-        day = due.get(id) or due.get(id.rpartition(".")[0])  # 06.pipeline.speed is due with 06.pipeline
-        days = days_late(handed_in, day) - extension if day else 0
+        due = plan.due(id)
+        days = days_late(handed_in, due) - extension if due else 0
         if days > 0 and full > 0:
             lost = 100 if days > plan.late["days"] else min(100, days * plan.late["percent_a_day"])
             grade.late[id] = days

@@ -431,9 +431,14 @@ class _Taken:
     doubt: str = ""  # what of it may be no kernel's code
 
 
+def file_of(one: Graded) -> str:
+    """In which file of a submission the exercise is."""
+    return ANSWERS if one.kind == "measure" else one.file
+
+
 def _taken(course: Course, submission: Submission, one: Exercise) -> "_Taken | Verdict":
     """What the submission has for the exercise, or why nothing of it can be graded."""
-    file = ANSWERS if one.kind == "measure" else one.file
+    file = file_of(one)
     if file in submission.wrong:
         return Verdict(*_as_verdict(submission.wrong[file]))
     if file not in submission.texts:
@@ -459,16 +464,35 @@ def taken_from(course: Course, submission: Submission, exercises: Sequence[Grade
     for one in exercises:
         if isinstance(one, Exercise) and one.kind == "code":
             taken = _taken(course, submission, one)
-            if isinstance(taken, _Taken) and taken.text.split() != (course.handed_out(one) or "").split():
+            if isinstance(taken, _Taken) and not _as_handed_out(course, one, taken):
                 found[one.id] = taken.text
     return found
+
+
+def _as_handed_out(course: Course, one: Exercise, written: _Taken) -> bool:
+    return written.text.split() == (course.handed_out(one) or "").split()
+
+
+def attempts(course: Course, submission: Submission, one: Graded) -> bool:
+    """Whether the submission has something of the exercise, graded or not: more than its stub, or an answer."""
+    if isinstance(one, Timed):
+        return False
+    taken = _taken(course, submission, one)
+    if isinstance(taken, Verdict):
+        return taken.state != "not handed in"
+    if one.kind != "measure":
+        return not _as_handed_out(course, one, taken)
+    try:
+        return json.loads(taken.text)["answers"].get(one.id) is not None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
 
 
 def _judged(workbench: Workbench, one: Exercise, written: _Taken) -> Verdict:
     """Where the code is such that it could forge what the engine says, results alone decide; or, if they cannot, a
     person."""
     course = workbench.course
-    if written.text.split() == (course.handed_out(one) or "").split():
+    if _as_handed_out(course, one, written):
         return Verdict("not attempted")
     verdict = workbench.verdict(one, course.replaced(one, written.text), unsure=bool(written.doubt))
     verdict = Verdict(verdict.state, [as_line(line) for line in verdict.lines], verdict.stage)

@@ -139,6 +139,26 @@ def _how_surely(name: str, names: Sequence[str], one: Person) -> int:
     return 0
 
 
+def _strange(names: Sequence[str], one: Person) -> set[str]:
+    """Which of these, that all name this person, may be another's: a platform begins them with who has handed them in,
+    and behind that they are called as somebody liked. hw1-ada and hw2-ada begin alike. A line says so."""
+    begin: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        words = plain(name).split()
+        before = words[: min(place for place, _ in _places(one, words))]
+        begin.setdefault(tuple(re.sub(r"(?<=[^\W\d])\d+", "", word) for word in before), []).append(name)
+    shortest = [same for before, same in begin.items() if len(before) == min(map(len, begin))]
+    kept = shortest[0] if len(shortest) == 1 else []
+    strange = [name for name in names if name not in kept]
+    if strange:
+        alone = len(strange) == 1
+        how = f"otherwise than {', '.join(kept)}" if kept else "differently"
+        say(f"{', '.join(strange)}: {'it names' if alone else 'these name'} {one.name}, and "
+            f"{'begins' if alone else 'begin'} {how}. What may be another's does not count for this student, and has a "
+            "row of its own.")
+    return set(strange)
+
+
 def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     """{submission: person}; a line for the others."""
     found = {name: one for name in names if (one := person_of(name, people))}
@@ -146,28 +166,32 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     for name, one in found.items():
         best[one.id] = max(best.get(one.id, 0), _how_surely(name, names, one))
     found = {name: one for name, one in found.items() if _how_surely(name, names, one) == best[one.id]}
-    others = [name for name in names if name not in found]
+    strange: set[str] = set()
+    for one in people:
+        strange |= _strange([name for name, its in found.items() if its is one], one)
+    found = {name: one for name, one in found.items() if name not in strange}
+    others = [name for name in names if name not in found and name not in strange]
     if others:
         say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own.")
     return found
 
 
-def last_in_time(names: Iterable[str], of: dict[str, Person], dates: dict[str, datetime.date],
-                 due: str) -> dict[str, str]:
-    """{person's id: the one submission that counts}: the last that was in time, else the first after that. Where no
-    date is known, the last by its name: platforms count them."""
-    chosen: dict[str, list[str]] = {}
-    for name in names:
-        if name in of:
-            chosen.setdefault(of[name].id, []).append(name)
-    result = {}
-    for id, several in chosen.items():
-        days = of[several[0]].days
-        several.sort(key=lambda name: (str(dates.get(name, "")), name))  # a day alone comes before its hours
-        in_time = [name for name in several
-                   if not due or name not in dates or days_late(dates[name], due) <= days]
-        result[id] = in_time[-1] if in_time else several[0]
-    return result
+def in_order(names: Iterable[str], dates: dict[str, datetime.date]) -> list[str]:
+    """One student's submissions by their dates; where none is known, by their names, since platforms count them:
+    attempt_10 comes after attempt_9."""
+    def place(name: str) -> "tuple[str, list[str | int]]":
+        counted = [int(part) if at % 2 else part for at, part in enumerate(re.split(r"(\d+)", name))]
+        return str(dates.get(name, "")), counted  # a day alone comes before its hours
+
+    return sorted(names, key=place)
+
+
+def last_in_time(names: Iterable[str], dates: dict[str, datetime.date], due: str, days: int) -> str:
+    """Which of one student's submissions counts for what is due then, or as many days later: the last that was in
+    time, else the first after that."""
+    several = in_order(names, dates)
+    in_time = [name for name in several if not due or name not in dates or days_late(dates[name], due) <= days]
+    return in_time[-1] if in_time else several[0]
 
 
 def for_canvas(title: str, points: dict[str, float], total: float, people: list[Person]) -> str:

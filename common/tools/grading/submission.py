@@ -146,10 +146,10 @@ def _take(submission: Submission, files: Files, wanted: list[str]) -> None:
 
 
 def _decoded(content: bytes, errors: str) -> str:
-    """UTF-8, or what an editor of Windows calls Unicode; with one end of lines for all that read it: the compiler knows
-    none of an old Mac."""
+    """UTF-8, with or without a mark at the beginning, or what an editor of Windows calls Unicode; with one end of lines
+    for all that read it: the compiler knows none of an old Mac."""
     utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = content.decode("utf-16" if utf_16 else "utf-8", errors)
+    text = content.decode("utf-16" if utf_16 else "utf-8-sig", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -167,7 +167,7 @@ def _place_of(wanted: str, files: Files, all_wanted: list[str]) -> str:
 
 
 def _too_large(what: str, size: int, most: int) -> _Refused:
-    return _Refused("too large", f"{what} has {amount_of_memory(size)}: {amount_of_memory(most)} are allowed")
+    return _Refused("too large", f"{what} has {size:,} bytes: {most:,} are allowed")
 
 
 def _link(*_: object) -> NoReturn:
@@ -178,7 +178,7 @@ def _limited(open_file: IO[bytes]) -> bytes:
     with open_file as file:
         content = file.read(MOST_BYTES_OF_A_FILE + 1)
     if len(content) > MOST_BYTES_OF_A_FILE:
-        raise _too_large("the file", len(content), MOST_BYTES_OF_A_FILE)
+        raise _Refused("too large", f"the file has more than {MOST_BYTES_OF_A_FILE:,} bytes")
     return content
 
 

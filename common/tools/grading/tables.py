@@ -2,11 +2,13 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tools.base import Failure, shown
 
+_TITLE = re.compile(r"([^\W_]+[ _])*(id|name|e-?mail|submission)([ _][^\W_]+)*", re.IGNORECASE)
 
 def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
     """(where it is, its cells) of each line but empty ones, and a first one that says what the columns are."""
@@ -17,8 +19,14 @@ def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
                       status=2) from None
     for number, line in enumerate(lines, 1):
         cells = [cell.strip() for cell in line]
-        if any(cells) and not (number == 1 and cells[0].casefold() in ("id", "submission")):
+        if any(cells) and not (number == 1 and _says_what_the_columns_are(cells)):
             yield f"{shown(path)}:{number}", cells
+
+
+def _says_what_the_columns_are(cells: Sequence[str]) -> bool:
+    """Whether they are titles, as Student ID, Name or E-mail address, and have no id, address or date."""
+    return cells[0].casefold() in ("id", "submission") or \
+        any(map(_TITLE.fullmatch, cells)) and not any(re.search(r"[\d@]", cell) for cell in cells)
 
 
 def as_csv(rows: Iterable[Sequence[object]]) -> str:

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, say
-from tools.course import Plan, Verdict, student_of
+from tools.course import Course, Plan, Verdict, student_of
 from tools.grading import grade_reports
 from tools.grading.late_days import without_late_points
-from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded, taken_from
+from tools.grading.one_submission import ANSWERS, Grade, Workbench, attempts, grade, not_graded, taken_from
 from tools.grading.question_names import bound
-from tools.grading.roster import Log, Person, for_canvas, for_moodle, last_in_time, whose
+from tools.grading.roster import Log, Person, for_canvas, for_moodle, in_order, last_in_time, whose
 from tools.grading.similarity import alike
 from tools.grading.speed import Graded
 from tools.grading.submission import Submission, is_submission, name_of, read_submission
@@ -28,6 +28,18 @@ _KEPT = "graded"  # below the directory of the results: what need not be done ag
 class Class:
     grades: list[Grade]
     failed: list[str]  # names of submissions that could not be graded, through no fault of theirs
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What counts of one student, or of a submission of nobody in the roster."""
+
+    person: "Person | None"
+    parts: "dict[str, list[Graded]]"  # {submission: the exercises for which it counts}, the last one last
+
+    @property
+    def name(self) -> str:
+        return list(self.parts)[-1]
 
 
 def submissions_in(directory: Path, wanted: list[str]) -> list[Submission]:
@@ -61,7 +73,7 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
                 people: Sequence[Person] = (), log: "Log | None" = None) -> Class:
     """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What
     is kept of a submission has all its points, whenever it was handed in. `others` are names of what is no
-    submission. With a roster, each of its people has one row, of the submission that counts, or of none."""
+    submission. With a roster, each of its people has one row, of what counts of their submissions."""
     log = log or Log()
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
@@ -71,17 +83,13 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
     for workbench in workbenches:
         free.put(workbench)
     of = whose([one.name for one in submissions], list(people)) if people else {}
-    due = max((week.due for week in plan.weeks if week.due and week.exercises), default="")
-    counts = last_in_time([one.name for one in submissions], of, dates, due)
-    passed_over = {name: counts[one.id] for name, one in of.items() if counts[one.id] != name}
-    submissions = [one for one in submissions if one.name not in passed_over]
-    for name, instead in sorted(passed_over.items()):
-        say(f"{name} does not count: {instead} does, of the same student.")
+    rows = _rows(workbenches[0].course, submissions, exercises, of, dates, plan)
+    handed_in = {one.name: one for one in submissions}
     tree = _digest(sorted((file, _digest(content)) for file, content in file_trees.read(workbenches[0].root).items()))
 
     held = workbenches[0].held
 
-    def judged(submission: Submission) -> Grade:
+    def judged(submission: Submission, exercises: Sequence[Graded]) -> Grade:
         path = out / _KEPT / f"{submission.name}.json"
         key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree,
                        workbenches[0].no_gpu, held])
@@ -95,43 +103,90 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
                 free.put(workbench)
         return result
 
-    def as_it_counts(result: Grade, submission: Submission, person: "Person | None") -> Grade:
-        if person:
-            result = bound(result, submission, [person], plan.secret, exercises)
-        return without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
-
-    def graded(submission: Submission) -> Grade:
-        person = of.get(submission.name)
+    def as_it_counts(submission: Submission, exercises: Sequence[Graded], person: "Person | None") -> Grade:
         try:
-            result = as_it_counts(judged(submission), submission, person)
+            result = judged(submission, exercises)
+            if person:
+                result = bound(result, submission, [person], plan.secret, exercises)
+            return without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
         except Exception as error:  # whatever it is: the rest of the class is graded
             failed.append(submission.name)
-            result = not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
-        result.log = log.of_student(person, submission.name)
-        (out / "students" / f"{submission.name}.md").write_text(grade_reports.page_of(result, exercises, log, held))
-        done.append(submission.name)
-        say(f"{len(done)} of {len(submissions)}: {result.name}, {result.score} points"
+            return not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
+
+    def graded(row: _Row) -> Grade:
+        result = _together([as_it_counts(handed_in[name], its, row.person) for name, its in row.parts.items()],
+                           exercises)
+        result.log = log.of_student(row.person, row.name)
+        (out / "students" / f"{row.name}.md").write_text(grade_reports.page_of(result, exercises, log, held))
+        done.append(row.name)
+        say(f"{len(done)} of {len(rows)}: {result.name}, {result.score} points"
             + (f", {result.refused[0]}" if result.refused else ""))
         return result
 
+    def taken(row: _Row) -> dict[str, str]:
+        return {id: text for name, its in row.parts.items() if name not in failed
+                for id, text in taken_from(workbenches[0].course, handed_in[name], its).items()}
+
     with ThreadPoolExecutor(len(workbenches)) as pool:
-        grades = list(pool.map(graded, submissions))
-    found, without = alike({one.name: taken_from(workbenches[0].course, one, exercises) for one in submissions
-                            if one.name not in failed}, workbenches[0].course)
-    rows: "list[tuple[Grade, Person | None]]" = [(grade, of.get(grade.name)) for grade in grades]
-    there = {person.id for _, person in rows if person}
-    rows += [(replace(_nothing(exercises), log=log.of_student(one, "")), one) for one in people if one.id not in there]
-    (out / "grades.csv").write_text(grade_reports.table_of_class(rows, exercises, log))
+        grades = list(pool.map(graded, rows))
+    found, without = alike({row.name: taken(row) for row in rows}, workbenches[0].course)
+    lines: "list[tuple[Grade, Person | None]]" = [(grade, row.person) for grade, row in zip(grades, rows)]
+    there = {row.person.id for row in rows if row.person}
+    lines += [(replace(_nothing(exercises), log=log.of_student(one, "")), one) for one in people if one.id not in there]
+    (out / "grades.csv").write_text(grade_reports.table_of_class(lines, exercises, log))
     if people:
-        points = {person.id: grade.score for grade, person in rows
+        points = {person.id: grade.score for grade, person in lines
                   if person and (person.id in there or person.id in log.points)}
         total = grade_reports.total(exercises, log)
         title = plan.title or "Exercises"
         (out / "canvas.csv").write_text(for_canvas(title, points, total, list(people)))
         (out / "moodle.csv").write_text(for_moodle(title, points, list(people)))
     (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without, held,
-                                                              namesakes(submissions), others))
+                                                              _namesakes(rows, handed_in), others))
     return Class(grades, failed)
+
+
+def _rows(course: Course, submissions: list[Submission], exercises: Sequence[Graded], of: dict[str, Person],
+          dates: dict[str, datetime.date], plan: Plan) -> list[_Row]:
+    """Of several submissions of one person, for what is due at one time that one counts which was the last in time, of
+    those that attempt something of it, or cannot be read. Lines say which do, and which do not."""
+    theirs: "dict[Person | str, list[Submission]]" = {}
+    for one in submissions:
+        theirs.setdefault(of.get(one.name, one.name), []).append(one)
+    rows = []
+    for who, several in theirs.items():
+        person = None if isinstance(who, str) else who
+        counts: dict[str, list[Graded]] = {name: [] for name in in_order([one.name for one in several], dates)}
+        for due in dict.fromkeys(plan.due(one.id) for one in exercises):
+            now_due = [one for one in exercises if plan.due(one.id) == due]
+            attempting = [] if len(several) == 1 else [
+                one.name for one in several if one.refused or any(attempts(course, one, each) for each in now_due)]
+            counts[last_in_time(attempting or counts, dates, due, person.days if person else 0)] += now_due
+        row = _Row(person, {name: its for name, its in counts.items() if its})
+        if len(row.parts) > 1:
+            say("Of the same student " + ", ".join(f"{name} counts for {' '.join(one.id for one in its)}"
+                                                   for name, its in row.parts.items()) + ".")
+        for name in counts.keys() - row.parts.keys():
+            say(f"{name} does not count: {' and '.join(row.parts)} {'do' if len(row.parts) > 1 else 'does'}, of the "
+                "same student.")
+        rows.append(row)
+    return rows
+
+
+def _together(parts: list[Grade], exercises: Sequence[Graded]) -> Grade:
+    """One grade of those of several submissions, each for other exercises. It is called as the last one."""
+    if len(parts) == 1:
+        return parts[0]
+    result = Grade(parts[-1].name, seconds=sum(part.seconds for part in parts))
+    for one in exercises:
+        part = next(part for part in parts if one.id in part.verdicts)
+        verdict = part.verdicts[one.id]
+        result.verdicts[one.id] = Verdict(verdict.state, [f"handed in as {part.name}", *verdict.lines])
+        result.points[one.id] = part.points[one.id]
+    for part in parts:
+        result.late |= part.late
+        result.flags |= part.flags
+    return result
 
 
 def _nothing(exercises: Sequence[Graded]) -> Grade:
@@ -139,13 +194,13 @@ def _nothing(exercises: Sequence[Graded]) -> Grade:
     return Grade("", {one.id: Verdict("not handed in") for one in exercises}, {one.id: 0 for one in exercises})
 
 
-def namesakes(submissions: list[Submission]) -> tuple[tuple[str, ...], ...]:
-    """Groups of submissions whose answers.json name the same student."""
-    of_student: dict[str, list[str]] = {}
-    for one in submissions:
-        student = student_of(one.texts.get(ANSWERS, ""))
-        if student:
-            of_student.setdefault(student, []).append(one.name)
+def _namesakes(rows: list[_Row], handed_in: dict[str, Submission]) -> tuple[tuple[str, ...], ...]:
+    """Groups of rows whose answers.json name the same student."""
+    of_student: dict[str, set[str]] = {}
+    for row in rows:
+        for name in row.parts:
+            if student := student_of(handed_in[name].texts.get(ANSWERS, "")):
+                of_student.setdefault(student, set()).add(row.name)
     return tuple(tuple(sorted(names)) for names in of_student.values() if len(names) > 1)
 
 
