@@ -147,12 +147,12 @@ bool GlobalShadow::ordered_by_streams(const Event& event) const {
   return &its == &operations_.back() || streams_.ordered(its.stream, its.number);
 }
 
-void GlobalShadow::race_of_streams(const Event& before, const std::string& what, std::int32_t pc) {
+void GlobalShadow::race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc) {
   if (!said_.insert(pair_of(before.pc, pc)).second) return;
   const Operation& its = operation_of(before);
   if (!said_lines_.insert(line_of(far(before.pc)) + " " + line_of(far(pc)) + its.what).second) return;
   found_mistake(
-      what + " and the " + word(before.access) + " of the same memory by " +
+      what() + " and the " + word(before.access) + " of the same memory by " +
       (its.kernel != nullptr ? "kernel " + kernel_name(its.kernel) + " at " + line_of(far(before.pc)) : its.what) +
       " are not ordered: they are in different streams, and neither an event nor the host waits in between");
 }
@@ -170,7 +170,8 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
       Cell& cell = page->cells[at % page_bytes / step];
       const auto check = [&](const Event& before) {
         if (!ordered_by_streams(before))
-          race_of_streams(before, operations_.back().what + std::string(writes ? ": its write" : ": its read"), 0);
+          race_of_streams(
+              before, [&] { return operations_.back().what + (writes ? ": its write" : ": its read"); }, 0);
       };
       check(cell.written);
       if (writes) {
@@ -351,9 +352,12 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
       if (several) {
         const auto check = [&](const Event& before) {
           if (before.slice < first_slice_ && !ordered_by_streams(before))
-            race_of_streams(before,
-                            here(a.pc) + "this " + word(a.access) + " of " + bytes_text(a.size) + " of global memory",
-                            now.pc);
+            race_of_streams(
+                before,
+                [&] {
+                  return here(a.pc) + "this " + word(a.access) + " of " + bytes_text(a.size) + " of global memory";
+                },
+                now.pc);
         };
         check(cell.written);
         if (writes(a.access))

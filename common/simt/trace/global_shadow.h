@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,7 +134,8 @@ class GlobalShadow {
   };
   const Operation& operation_of(const Event& event) const;
   bool ordered_by_streams(const Event& event) const;
-  void race_of_streams(const Event& before, const std::string& what, std::int32_t pc);
+  // what: its text, which takes a while to find, and which most races are not asked for
+  void race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc);
   Page* with_cells(std::uintptr_t address, std::size_t odd_bytes);
 
   StreamOrder streams_;
