@@ -3,8 +3,11 @@
 import contextlib
 import io
 import os
+import signal
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 from dataclasses import replace
@@ -34,6 +37,14 @@ def line_with(file: str, text: str) -> str:
     return f"user_files/{file}:{number}"
 
 
+def state_of(process: int) -> str:
+    """As ps shows it: S of one that sleeps, Z of a zombie; empty if there is none."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
 def complaint(what: Asked) -> tuple:
     """(what the Failure says, what was printed before)"""
     errors = io.StringIO()
@@ -60,6 +71,26 @@ class Programs(unittest.TestCase):
             program.chmod(0o755)
             with self.assertRaisesRegex(Failure, "stopped while it wrote .*SIGKILL"):
                 run_program(program, asked("early.cu"), Path(place), quietly=True)
+
+    def test_the_program_ends_with_a_command_that_is_killed(self):
+        with tempfile.TemporaryDirectory() as place:
+            source = Path(place) / "waits.cu"
+            source.write_text("#include <cstdio>\n#include <unistd.h>\n"
+                              'int main() { std::printf("%d\\n", getpid()), std::fflush(stdout), sleep(100); }\n')
+            program = program_of(asked(source), False, BUILD, Path(place))
+            run = ("import pathlib, sys; from tools.user_files import Asked, running\n"
+                   "running.run_program(sys.argv[1], Asked(['waits.cu'], [], None, 30), pathlib.Path(sys.argv[2]), False)")
+            words = [sys.executable, "-c", run, program, place]
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as command:
+                child = int(command.stdout.readline())
+                command.kill()
+            deadline = time.monotonic() + 30
+            while (state := state_of(child)) not in ("", "Z", "X") and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if state:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            self.assertIn(state, ("", "Z", "X"))
 
     def test_every_style(self):
         reported = ran(asked("styles.cu"))
