@@ -34,7 +34,7 @@ struct Place {
       if (name.starts_with(library)) return true;
     if (!name.starts_with("_Z")) return false;
     name.remove_prefix(std::min(name.find_first_not_of("0123456789L", 2), name.size()));
-    return name.starts_with("cuda");
+    return name.starts_with("cuda") || name.starts_with("cublas");
   }
 
   std::array<void*, 12> frames;
@@ -60,6 +60,7 @@ struct Place {
 
 struct Copy {
   std::uintptr_t begin, end;
+  std::uintptr_t first_page, end_of_pages;  // those in which the allocation has nothing else
   bool into_host;
   cudaStream_t stream;
   Place place;
@@ -68,7 +69,7 @@ struct Copy {
 struct State {
   std::mutex mutex;
   std::map<void*, Place> allocations;
-  std::map<std::uintptr_t, std::size_t> pinned;  // pages: begin, bytes
+  std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
   std::vector<Copy> copies;
   bool running = false;  // a kernel, perhaps
   int lifted = 0;
@@ -84,9 +85,12 @@ std::uintptr_t page() {
   return bytes;
 }
 
+std::uintptr_t up_to_page(std::uintptr_t address) { return (address + page() - 1) / page() * page(); }
+
+// A page that also holds what is not copied stays open: a system call that reads that, as fwrite's, would fail.
 void protect(const Copy& copy, int protection) {
-  const std::uintptr_t begin = copy.begin / page() * page(), end = (copy.end + page() - 1) / page() * page();
-  mprotect(reinterpret_cast<void*>(begin), end - begin, protection);
+  if (copy.first_page < copy.end_of_pages)
+    mprotect(reinterpret_cast<void*>(copy.first_page), copy.end_of_pages - copy.first_page, protection);
 }
 int protection_during(const Copy& copy) { return copy.into_host ? PROT_NONE : PROT_READ; }
 
@@ -106,7 +110,7 @@ bool touched(const void* address, bool write, const std::string& line) {
     const std::lock_guard lock(s.mutex);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     const auto block = s.pinned.upper_bound(a);
-    if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return false;
+    if (block == s.pinned.begin() || a >= up_to_page(std::prev(block)->first + std::prev(block)->second)) return false;
     const auto in = std::find_if(s.copies.begin(), s.copies.end(),
                                  [&](const Copy& c) { return a >= c.begin && a < c.end && (c.into_host || write); });
     if (in != s.copies.end()) {
@@ -172,9 +176,17 @@ void copied(const void* to, const void* from, std::size_t bytes) {
     global->host_writes(to, bytes);
 }
 
+void library_reads(const char* call, const void* from, std::size_t bytes) {
+  if (!watching() || bytes == 0) return;
+  GlobalShadow* const global = shadow();
+  if (global == nullptr || !DeviceMemory::instance().contains(from) || global->any_written(from, bytes)) return;
+  found_mistake(std::string(call) + ", called at " + Place::here().line() + ": it reads " + std::to_string(bytes) +
+                " bytes of global memory of which nobody has written one (cudaMalloc does not clear it)");
+}
+
 void* allocate_pinned(std::size_t bytes) {
   if (!watching()) return nullptr;
-  const std::size_t size = (std::max<std::size_t>(bytes, 1) + page() - 1) / page() * page();
+  const std::size_t size = std::max<std::size_t>(bytes, 1);
   void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   State& s = state();
@@ -205,7 +217,10 @@ static void host_end(const void* host, std::size_t bytes, bool into_host, cudaSt
   const auto a = reinterpret_cast<std::uintptr_t>(host);
   const auto block = s.pinned.upper_bound(a);
   if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return;
-  s.copies.push_back({a, a + bytes, into_host, stream, Place::here()});
+  const auto [begin, allocated] = *std::prev(block);
+  const std::uintptr_t end = a + bytes;
+  const std::uintptr_t end_of_pages = end >= begin + allocated ? up_to_page(end) : end / page() * page();
+  s.copies.push_back({a, end, up_to_page(a), end_of_pages, into_host, stream, Place::here()});
   if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
 }
 

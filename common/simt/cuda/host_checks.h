@@ -13,7 +13,8 @@ void allocated(void* pointer, std::size_t bytes, bool managed);
 void freeing(void* pointer);
 void written(const void* to, std::size_t bytes);
 void copied(const void* to, const void* from, std::size_t bytes);
-void all_freed();  // cudaDeviceReset()
+void library_reads(const char* call, const void* from, std::size_t bytes);  // all of it, or a part
+void all_freed();                                                           // cudaDeviceReset()
 
 // Pinned memory, in pages of its own; null if there is none, or if the program is not watched.
 void* allocate_pinned(std::size_t bytes);

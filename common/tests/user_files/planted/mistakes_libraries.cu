@@ -1,5 +1,6 @@
 // Mistakes with what CUDA's libraries give to kernels, one a case. planted_test.py has the words that have to be said.
 #include <cooperative_groups.h>
+#include <cublas_v2.h>
 
 #include <cub/cub.cuh>
 #include <cuda/barrier>
@@ -86,6 +87,17 @@ __global__ void staged(const float* in, float* out) {
 }
 CASE(pipeline_not_waited_for) { staged<false, true><<<1, N>>>(zeros<float>(4 * N), zeros<float>(4 * N)); }
 CASE(pipeline_never_released) { staged<true, false><<<1, N>>>(zeros<float>(4 * N), zeros<float>(4 * N)); }
+
+// ---- cuBLAS
+
+CASE(matrix_that_nobody_wrote) {
+  float *a, one = 1;
+  cudaMalloc(&a, 4 * 4 * sizeof(float));
+  float* const b = zeros<float>(4 * 4);
+  cublasHandle_t handle;
+  cublasCreate(&handle);
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &one, b, 4);  // matrix_that_nobody_wrote
+}
 
 // ---- others
 
