@@ -132,8 +132,14 @@ GlobalShadow* shadow() { return kernels_are_traced() ? race_detector().global() 
 
 }  // namespace
 
+std::unique_lock<std::recursive_mutex> alone() {
+  static std::recursive_mutex& one = *new std::recursive_mutex;
+  return watching() ? std::unique_lock(one) : std::unique_lock<std::recursive_mutex>();
+}
+
 void allocated(void* pointer, std::size_t bytes, bool managed) {
   if (!watching()) return;
+  const auto one = alone();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.allocations[pointer] = Place::here();
@@ -144,6 +150,7 @@ void allocated(void* pointer, std::size_t bytes, bool managed) {
 
 void freeing(void* pointer) {
   if (!watching()) return;
+  const auto one = alone();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -161,12 +168,14 @@ void all_freed() {
 
 void written(const void* to, std::size_t bytes) {
   if (!watching()) return;
+  const auto one = alone();
   if (GlobalShadow* const global = shadow(); global != nullptr && DeviceMemory::instance().contains(to))
     global->host_writes(to, bytes);
 }
 
 void copied(const void* to, const void* from, std::size_t bytes) {
   if (!watching()) return;
+  const auto one = alone();
   GlobalShadow* const global = shadow();
   const DeviceMemory& memory = DeviceMemory::instance();
   if (global == nullptr || !memory.contains(to)) return;
@@ -178,6 +187,7 @@ void copied(const void* to, const void* from, std::size_t bytes) {
 
 void library_reads(const char* call, const void* from, std::size_t bytes) {
   if (!watching() || bytes == 0) return;
+  const auto one = alone();
   GlobalShadow* const global = shadow();
   if (global == nullptr || !DeviceMemory::instance().contains(from) || global->any_written(from, bytes)) return;
   found_mistake(std::string(call) + ", called at " + Place::here().line() + ": it reads " + std::to_string(bytes) +
@@ -226,6 +236,7 @@ static void host_end(const void* host, std::size_t bytes, bool into_host, cudaSt
 
 void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   if (!watching() || bytes == 0) return;
+  const auto one = alone();
   host_end(to, bytes, true, stream);
   host_end(from, bytes, false, stream);
   GlobalShadow* const global = shadow();
@@ -237,18 +248,23 @@ void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream
 }
 
 void launching(cudaStream_t stream, const void* kernel) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->stream_begins(stream, kernel, "");
 }
 void recorded(cudaEvent_t event, cudaStream_t stream) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().record(event, stream);
 }
 void waits_for_event(cudaStream_t stream, cudaEvent_t event) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().wait(stream, event);
 }
 void waited_for_event(cudaEvent_t event) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().host_waits_for_event(event);
 }
 void made_stream(cudaStream_t stream, bool blocking) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().made(stream, blocking);
 }
 
@@ -262,6 +278,7 @@ void launched() {
 
 void waited(cudaStream_t stream, bool all) {
   if (!watching()) return;
+  const auto one = alone();
   if (GlobalShadow* const global = shadow())
     all ? global->streams().host_waits() : global->streams().host_waits(stream);
   State& s = state();

@@ -4,10 +4,15 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 
 #include "simt/cuda/runtime.h"
 
 namespace simt::host_checks {
+
+// Held while a kernel runs and while the host's part of what is known about memory changes, so that several threads of
+// the host do not do so at once. Empty in programs that are not watched.
+std::unique_lock<std::recursive_mutex> alone();
 
 void allocated(void* pointer, std::size_t bytes, bool managed);
 void freeing(void* pointer);

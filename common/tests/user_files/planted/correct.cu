@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cuda/atomic>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -625,6 +626,30 @@ CASE(written_to_a_file_beside_a_copy) {
   std::fclose(file);
   cudaStreamDestroy(stream);
   cudaFreeHost(host);
+}
+
+CASE(a_stream_for_each_thread_of_the_host) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([t] {
+      cudaStream_t stream;
+      cudaStreamCreate(&stream);
+      for (int i = 0; i < 50; ++i) {
+        int *x, *host;
+        cudaMalloc(&x, N * sizeof(int));
+        cudaMallocHost(&host, N * sizeof(int));
+        host[0] = t;
+        cudaMemcpyAsync(x, host, sizeof(int), cudaMemcpyHostToDevice, stream);
+        fill<<<1, N, 0, stream>>>(x, t + i, N);
+        cudaMemcpyAsync(host, x, sizeof(int), cudaMemcpyDeviceToHost, stream);
+        cudaStreamSynchronize(stream);
+        expect(host[0] == t + i);
+        cudaFreeHost(host);
+        cudaFree(x);
+      }
+      cudaStreamDestroy(stream);
+    });
+  for (std::thread& each : threads) each.join();
 }
 
 CASE(streams_in_order_by_an_event) {
