@@ -132,8 +132,10 @@ cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, cons
     const Child child = std::move(children().front());
     children().pop_front();
     lock.unlock();
+    LaunchConfig after = child.config;
+    after.stream = c.stream;  // whatever the child's own: it comes after what its parent did, and before what follows
     launch_one(
-        child.config, child.kernel, [&] { (*child.call)(); }, false);
+        after, child.kernel, [&] { (*child.call)(); }, false);
   }
 }
 

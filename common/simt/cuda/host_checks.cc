@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "simt/engine/device_memory.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
 #include "simt/engine/modules.h"
 #include "simt/trace/races.h"
@@ -71,7 +73,8 @@ struct State {
   std::map<void*, Place> allocations;
   std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
   std::vector<Copy> copies;
-  bool running = false;  // a kernel, perhaps
+  std::set<cudaStream_t> on_their_own;  // streams for which the default stream does not wait
+  bool running = false;                 // a kernel, perhaps
   int lifted = 0;
 };
 
@@ -134,7 +137,8 @@ GlobalShadow* shadow() { return kernels_are_traced() ? race_detector().global() 
 
 std::unique_lock<std::recursive_mutex> alone() {
   static std::recursive_mutex& one = *new std::recursive_mutex;
-  return watching() ? std::unique_lock(one) : std::unique_lock<std::recursive_mutex>();
+  // A kernel's thread may be another one than that which holds it for the launch.
+  return watching() && worker == nullptr ? std::unique_lock(one) : std::unique_lock<std::recursive_mutex>();
 }
 
 void allocated(void* pointer, std::size_t bytes, bool managed) {
@@ -264,8 +268,15 @@ void waited_for_event(cudaEvent_t event) {
   if (GlobalShadow* const global = shadow()) global->streams().host_waits_for_event(event);
 }
 void made_stream(cudaStream_t stream, bool blocking) {
+  if (!watching()) return;
   const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().made(stream, blocking);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (blocking)
+    s.on_their_own.erase(stream);
+  else
+    s.on_their_own.insert(stream);
 }
 
 void launched() {
@@ -283,9 +294,12 @@ void waited(cudaStream_t stream, bool all) {
     all ? global->streams().host_waits() : global->streams().host_waits(stream);
   State& s = state();
   const std::lock_guard lock(s.mutex);
+  const auto done = [&](const Copy& copy) {
+    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream));
+  };
   for (const Copy& copy : s.copies)
-    if (all || copy.stream == stream) protect(copy, PROT_READ | PROT_WRITE);
-  std::erase_if(s.copies, [&](const Copy& copy) { return all || copy.stream == stream; });
+    if (done(copy)) protect(copy, PROT_READ | PROT_WRITE);
+  std::erase_if(s.copies, done);
   if (!s.copies.empty()) protect_all(s);
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
 }

@@ -144,6 +144,31 @@ class Programs(unittest.TestCase):
             reported = ran(Asked([f"{folder}/wild.cu"], [], None, 30))
             self.assertIn("at two words/wild.cu:1: ", reported.failures[0])
 
+    def test_a_kernel_that_a_kernel_launches_comes_after_it(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "nested.cu"
+            file.write_text("""
+__global__ void halve(int* x, int n) {
+  for (int i = 0; i < n; ++i) x[i] += 1;
+  if (n == 1) return;
+  cudaStream_t own;
+  cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
+  halve<<<1, 1, 0, own>>>(x, n / 2);
+  cudaStreamDestroy(own);
+}
+int main() {
+  int *x, first;
+  cudaMalloc(&x, 16 * sizeof(int));
+  cudaMemset(x, 0, 16 * sizeof(int));
+  halve<<<1, 1>>>(x, 16);
+  cudaMemcpy(&first, x, sizeof first, cudaMemcpyDeviceToHost);
+  cudaFree(x);
+  return first;
+}
+""")
+            reported = ran(Asked([str(file)], [], None, 30))
+            self.assertEqual((reported.status, reported.failures, reported.mistakes), (5, [], []))
+
     def test_a_program_that_launches_nothing_is_fine(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "query.cu"

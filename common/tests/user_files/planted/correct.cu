@@ -609,6 +609,24 @@ CASE(pinned_memory_in_parts) {
   cudaFreeHost(host);
 }
 
+// The default stream waits for those others, and the host for the event in it.
+CASE(pinned_memory_behind_an_event) {
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  Zeros<int> x(N);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaEvent_t done;
+  cudaEventCreate(&done);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaEventRecord(done);
+  cudaEventSynchronize(done);
+  expect(host[3] == 0);
+  cudaEventDestroy(done);
+  cudaStreamDestroy(stream);
+  cudaFreeHost(host);
+}
+
 // A system call would not get at a page that is closed.
 CASE(written_to_a_file_beside_a_copy) {
   int* host;
