@@ -105,6 +105,7 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
   const cudaError_t error = [&] {
     if (const std::string much = too_much_shared(kernel, c.shared_bytes); !much.empty())
       return fail(cudaErrorInvalidValue, "kernel " + kernel_name(kernel) + ": " + much);
+    const auto one = host_checks::alone();
     host_checks::launching(c.stream, kernel);
     const host_checks::Lifted lifted;
     return cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
@@ -131,8 +132,10 @@ cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, cons
     const Child child = std::move(children().front());
     children().pop_front();
     lock.unlock();
+    LaunchConfig after = child.config;
+    after.stream = c.stream;  // whatever the child's own: it comes after what its parent did, and before what follows
     launch_one(
-        child.config, child.kernel, [&] { (*child.call)(); }, false);
+        after, child.kernel, [&] { (*child.call)(); }, false);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "simt/engine/device_memory.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
 #include "simt/engine/modules.h"
 #include "simt/trace/races.h"
@@ -34,7 +36,7 @@ struct Place {
       if (name.starts_with(library)) return true;
     if (!name.starts_with("_Z")) return false;
     name.remove_prefix(std::min(name.find_first_not_of("0123456789L", 2), name.size()));
-    return name.starts_with("cuda");
+    return name.starts_with("cuda") || name.starts_with("cublas");
   }
 
   std::array<void*, 12> frames;
@@ -60,6 +62,7 @@ struct Place {
 
 struct Copy {
   std::uintptr_t begin, end;
+  std::uintptr_t first_page, end_of_pages;  // those in which the allocation has nothing else
   bool into_host;
   cudaStream_t stream;
   Place place;
@@ -68,9 +71,10 @@ struct Copy {
 struct State {
   std::mutex mutex;
   std::map<void*, Place> allocations;
-  std::map<std::uintptr_t, std::size_t> pinned;  // pages: begin, bytes
+  std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
   std::vector<Copy> copies;
-  bool running = false;  // a kernel, perhaps
+  std::set<cudaStream_t> on_their_own;  // streams for which the default stream does not wait
+  bool running = false;                 // a kernel, perhaps
   int lifted = 0;
 };
 
@@ -84,9 +88,12 @@ std::uintptr_t page() {
   return bytes;
 }
 
+std::uintptr_t up_to_page(std::uintptr_t address) { return (address + page() - 1) / page() * page(); }
+
+// A page that also holds what is not copied stays open: a system call that reads that, as fwrite's, would fail.
 void protect(const Copy& copy, int protection) {
-  const std::uintptr_t begin = copy.begin / page() * page(), end = (copy.end + page() - 1) / page() * page();
-  mprotect(reinterpret_cast<void*>(begin), end - begin, protection);
+  if (copy.first_page < copy.end_of_pages)
+    mprotect(reinterpret_cast<void*>(copy.first_page), copy.end_of_pages - copy.first_page, protection);
 }
 int protection_during(const Copy& copy) { return copy.into_host ? PROT_NONE : PROT_READ; }
 
@@ -106,7 +113,7 @@ bool touched(const void* address, bool write, const std::string& line) {
     const std::lock_guard lock(s.mutex);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     const auto block = s.pinned.upper_bound(a);
-    if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return false;
+    if (block == s.pinned.begin() || a >= up_to_page(std::prev(block)->first + std::prev(block)->second)) return false;
     const auto in = std::find_if(s.copies.begin(), s.copies.end(),
                                  [&](const Copy& c) { return a >= c.begin && a < c.end && (c.into_host || write); });
     if (in != s.copies.end()) {
@@ -128,8 +135,15 @@ GlobalShadow* shadow() { return kernels_are_traced() ? race_detector().global() 
 
 }  // namespace
 
+std::unique_lock<std::recursive_mutex> alone() {
+  static std::recursive_mutex& one = *new std::recursive_mutex;
+  // A kernel's thread may be another one than that which holds it for the launch.
+  return watching() && worker == nullptr ? std::unique_lock(one) : std::unique_lock<std::recursive_mutex>();
+}
+
 void allocated(void* pointer, std::size_t bytes, bool managed) {
   if (!watching()) return;
+  const auto one = alone();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.allocations[pointer] = Place::here();
@@ -140,6 +154,7 @@ void allocated(void* pointer, std::size_t bytes, bool managed) {
 
 void freeing(void* pointer) {
   if (!watching()) return;
+  const auto one = alone();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -157,12 +172,14 @@ void all_freed() {
 
 void written(const void* to, std::size_t bytes) {
   if (!watching()) return;
+  const auto one = alone();
   if (GlobalShadow* const global = shadow(); global != nullptr && DeviceMemory::instance().contains(to))
     global->host_writes(to, bytes);
 }
 
 void copied(const void* to, const void* from, std::size_t bytes) {
   if (!watching()) return;
+  const auto one = alone();
   GlobalShadow* const global = shadow();
   const DeviceMemory& memory = DeviceMemory::instance();
   if (global == nullptr || !memory.contains(to)) return;
@@ -172,9 +189,18 @@ void copied(const void* to, const void* from, std::size_t bytes) {
     global->host_writes(to, bytes);
 }
 
+void library_reads(const char* call, const void* from, std::size_t bytes) {
+  if (!watching() || bytes == 0) return;
+  const auto one = alone();
+  GlobalShadow* const global = shadow();
+  if (global == nullptr || !DeviceMemory::instance().contains(from) || global->any_written(from, bytes)) return;
+  found_mistake(std::string(call) + ", called at " + Place::here().line() + ": it reads " + std::to_string(bytes) +
+                " bytes of global memory of which nobody has written one (cudaMalloc does not clear it)");
+}
+
 void* allocate_pinned(std::size_t bytes) {
   if (!watching()) return nullptr;
-  const std::size_t size = (std::max<std::size_t>(bytes, 1) + page() - 1) / page() * page();
+  const std::size_t size = std::max<std::size_t>(bytes, 1);
   void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   State& s = state();
@@ -205,12 +231,16 @@ static void host_end(const void* host, std::size_t bytes, bool into_host, cudaSt
   const auto a = reinterpret_cast<std::uintptr_t>(host);
   const auto block = s.pinned.upper_bound(a);
   if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return;
-  s.copies.push_back({a, a + bytes, into_host, stream, Place::here()});
+  const auto [begin, allocated] = *std::prev(block);
+  const std::uintptr_t end = a + bytes;
+  const std::uintptr_t end_of_pages = end >= begin + allocated ? up_to_page(end) : end / page() * page();
+  s.copies.push_back({a, end, up_to_page(a), end_of_pages, into_host, stream, Place::here()});
   if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
 }
 
 void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   if (!watching() || bytes == 0) return;
+  const auto one = alone();
   host_end(to, bytes, true, stream);
   host_end(from, bytes, false, stream);
   GlobalShadow* const global = shadow();
@@ -222,19 +252,31 @@ void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream
 }
 
 void launching(cudaStream_t stream, const void* kernel) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->stream_begins(stream, kernel, "");
 }
 void recorded(cudaEvent_t event, cudaStream_t stream) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().record(event, stream);
 }
 void waits_for_event(cudaStream_t stream, cudaEvent_t event) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().wait(stream, event);
 }
 void waited_for_event(cudaEvent_t event) {
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().host_waits_for_event(event);
 }
 void made_stream(cudaStream_t stream, bool blocking) {
+  if (!watching()) return;
+  const auto one = alone();
   if (GlobalShadow* const global = shadow()) global->streams().made(stream, blocking);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (blocking)
+    s.on_their_own.erase(stream);
+  else
+    s.on_their_own.insert(stream);
 }
 
 void launched() {
@@ -247,13 +289,17 @@ void launched() {
 
 void waited(cudaStream_t stream, bool all) {
   if (!watching()) return;
+  const auto one = alone();
   if (GlobalShadow* const global = shadow())
     all ? global->streams().host_waits() : global->streams().host_waits(stream);
   State& s = state();
   const std::lock_guard lock(s.mutex);
+  const auto done = [&](const Copy& copy) {
+    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream));
+  };
   for (const Copy& copy : s.copies)
-    if (all || copy.stream == stream) protect(copy, PROT_READ | PROT_WRITE);
-  std::erase_if(s.copies, [&](const Copy& copy) { return all || copy.stream == stream; });
+    if (done(copy)) protect(copy, PROT_READ | PROT_WRITE);
+  std::erase_if(s.copies, done);
   if (!s.copies.empty()) protect_all(s);
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
 }

@@ -4,16 +4,22 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 
 #include "simt/cuda/runtime.h"
 
 namespace simt::host_checks {
 
+// Held while a kernel runs and while the host's part of what is known about memory changes, so that several threads of
+// the host do not do so at once. Empty in programs that are not watched.
+std::unique_lock<std::recursive_mutex> alone();
+
 void allocated(void* pointer, std::size_t bytes, bool managed);
 void freeing(void* pointer);
 void written(const void* to, std::size_t bytes);
 void copied(const void* to, const void* from, std::size_t bytes);
-void all_freed();  // cudaDeviceReset()
+void library_reads(const char* call, const void* from, std::size_t bytes);  // all of it, or a part
+void all_freed();                                                           // cudaDeviceReset()
 
 // Pinned memory, in pages of its own; null if there is none, or if the program is not watched.
 void* allocate_pinned(std::size_t bytes);

@@ -267,9 +267,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.major = simt::capability() / 10;
   p.minor = simt::capability() % 10;
   p.multiProcessorCount = simt::schedule().threads;
-  // One block at a time on each OS thread.
-  p.maxThreadsPerMultiProcessor = 1024;
-  p.maxBlocksPerMultiProcessor = 1;
+  p.maxThreadsPerMultiProcessor = 2048;  // as blocks_per_multiprocessor() has it
+  p.maxBlocksPerMultiProcessor = 32;
   p.memoryBusWidth = 64;
   p.totalConstMem = 64 * 1024;
   p.clusterLaunch = 1;

@@ -1,5 +1,9 @@
 #include "simt/front/report.h"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iomanip>
@@ -52,10 +56,20 @@ void begin() {
   std::atexit(write);  // now, so that it runs before what the program began with goes
 }
 
+// Whoever started the program waits for it, or has been killed: then nobody is there to end it.
+void end_with_parent() {
+  const char* const parent = std::getenv("SIMT_PARENT");
+  if (parent == nullptr) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (std::to_string(getppid()) != parent) std::raise(SIGKILL);  // it was killed before this could be asked for
+  unsetenv("SIMT_PARENT");                                       // what the program starts has another parent
+}
+
 }  // namespace
 
 bool report_when_it_ends() {
   if (std::getenv("SIMT_REPORT") == nullptr || watching()) return true;  // or another file of the program did it
+  end_with_parent();
   watch_program();
   DeviceMemory::instance().close();
   install_fault_handler();

@@ -1,5 +1,6 @@
 // What a program that the user wrote tells ./workbook when it ends, without knowing of it: the environment variable
-// SIMT_REPORT names a file for its launches (with their counts, if its kernels are traced) and their failures, as JSON.
+// SIMT_REPORT names a file for its launches (with their counts, if its kernels are traced) and their failures, as JSON;
+// SIMT_PARENT is the process that started it, with which it ends.
 #pragma once
 
 namespace simt {

@@ -14,6 +14,7 @@
 #include "simt/cuda/graphs.h"
 #include "simt/cuda/half_arithmetic.h"
 #include "simt/cuda/host.h"
+#include "simt/cuda/host_checks.h"
 
 struct SimtBlas {
   cudaStream_t stream = nullptr;
@@ -51,6 +52,8 @@ struct Wrong {
   std::string what;
 };
 
+thread_local const char* call = "";  // that is performed
+
 void want(bool right, const char* what) {
   if (!right) throw Wrong{CUBLAS_STATUS_INVALID_VALUE, what};
 }
@@ -72,6 +75,7 @@ template <class Task>
 cublasStatus_t perform(const char* name, cublasHandle_t handle, const Task& task) {
   const auto now = [name = std::string(name), task] {
     try {
+      call = name.c_str();
       task();
       return CUBLAS_STATUS_SUCCESS;
     } catch (const Wrong& wrong) {
@@ -122,9 +126,11 @@ Matrix<Sum> fetch(const void* from, int rows, int columns, long long pitch) {
        "a leading dimension is less than the rows of its matrix");
   std::vector<T> raw(std::size_t(rows) * columns);
   const std::size_t width = sizeof(T) * rows;
-  if (!raw.empty())
+  if (!raw.empty()) {
+    simt::host_checks::library_reads(call, from, sizeof(T) * pitch * (columns - 1) + width);
     copied(cudaMemcpy2D(raw.data(), width, from, sizeof(T) * pitch, width, columns,
                         pinned(from) ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost));
+  }
   Matrix<Sum> matrix(rows, columns);
   std::transform(raw.begin(), raw.end(), matrix.data(), widened<T, Sum>);
   return matrix;

@@ -116,6 +116,13 @@ void GlobalShadow::host_writes(const void* to, std::size_t bytes) {
   mark_written(reinterpret_cast<std::uintptr_t>(to), bytes, true);
 }
 
+bool GlobalShadow::any_written(const void* from, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(from);
+  for (std::size_t i = 0; i < bytes; i += 64)
+    if (is_written(begin + i, std::min<std::size_t>(64, bytes - i))) return true;
+  return false;
+}
+
 void GlobalShadow::host_copies(const void* to, const void* from, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(from);
   for (std::size_t i = 0; i < bytes; i += 64) {
@@ -147,12 +154,12 @@ bool GlobalShadow::ordered_by_streams(const Event& event) const {
   return &its == &operations_.back() || streams_.ordered(its.stream, its.number);
 }
 
-void GlobalShadow::race_of_streams(const Event& before, const std::string& what, std::int32_t pc) {
+void GlobalShadow::race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc) {
   if (!said_.insert(pair_of(before.pc, pc)).second) return;
   const Operation& its = operation_of(before);
   if (!said_lines_.insert(line_of(far(before.pc)) + " " + line_of(far(pc)) + its.what).second) return;
   found_mistake(
-      what + " and the " + word(before.access) + " of the same memory by " +
+      what() + " and the " + word(before.access) + " of the same memory by " +
       (its.kernel != nullptr ? "kernel " + kernel_name(its.kernel) + " at " + line_of(far(before.pc)) : its.what) +
       " are not ordered: they are in different streams, and neither an event nor the host waits in between");
 }
@@ -170,7 +177,8 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
       Cell& cell = page->cells[at % page_bytes / step];
       const auto check = [&](const Event& before) {
         if (!ordered_by_streams(before))
-          race_of_streams(before, operations_.back().what + std::string(writes ? ": its write" : ": its read"), 0);
+          race_of_streams(
+              before, [&] { return operations_.back().what + (writes ? ": its write" : ": its read"); }, 0);
       };
       check(cell.written);
       if (writes) {
@@ -206,6 +214,7 @@ void GlobalShadow::block_begins(std::uint64_t block) {
   epoch_ = 0;
   last_fence_interval_ = earlier_fence_interval_ = 0;
   fences_.clear();
+  stores_.clear();
   new_slice(1);
 }
 
@@ -238,6 +247,7 @@ void GlobalShadow::unpark(const Parked& parked) {
   last_fence_interval_ = parked.last_fence_interval;
   earlier_fence_interval_ = parked.earlier_fence_interval;
   fences_ = parked.fences;
+  stores_.clear();
   new_slice(parked.interval);
 }
 
@@ -288,6 +298,17 @@ bool GlobalShadow::told(const Event& before, const Slice& its, std::uint64_t blo
   return false;
 }
 
+// Of two accesses that nothing orders, both atomic or volatile: whether they are of lanes that hand each other sums.
+bool GlobalShadow::relies_on_step(const Event& before, const MemoryAccess& now) const {
+  if (!before.is_volatile || !now.is_volatile || is_atomic(before.access) || is_atomic(now.access)) return false;
+  if (before.access == now.access || slice_of(before).block != block_ || before.thread / 32 != now.thread / 32)
+    return false;
+  if (!fences_.empty()) return false;
+  const auto own = stores_.find(now.access == Access::read ? now.thread : before.thread);
+  return own != stores_.end() && own->second.interval == interval_ &&
+         (own->second.others || own->second.first != now.address);
+}
+
 void GlobalShadow::synchronise(const MemoryAccess& a, const Shadow& shadow) {
   if (reads(a.access) && !flags_.empty()) {
     const auto flag = flags_.find(a.address);
@@ -304,6 +325,13 @@ void GlobalShadow::synchronise(const MemoryAccess& a, const Shadow& shadow) {
     }
   }
   if (!writes(a.access)) return;
+  if (a.access == Access::write) {
+    Stores& own = stores_[a.thread];
+    if (own.interval != interval_)
+      own = {interval_, a.address, false};
+    else if (own.first != a.address)
+      own.others = true;
+  }
   const auto fence = fences_.find(a.thread);
   const std::uint32_t before = last_fence_interval_ == interval_ ? earlier_fence_interval_ : last_fence_interval_;
   if (fence == fences_.end() && before == 0) return;
@@ -345,15 +373,18 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
     for (; at < stop; at += step) {
       Cell& cell = page->cells[at % page_bytes / step];
       const auto races_with = [&](const Event& before) {
-        return before.slice >= first_slice_ && !(is_flag && (is_atomic(before.access) || before.is_volatile)) &&
-               unordered(before, a, shadow);
+        const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile);
+        return before.slice >= first_slice_ && (!flags || relies_on_step(before, a)) && unordered(before, a, shadow);
       };
       if (several) {
         const auto check = [&](const Event& before) {
           if (before.slice < first_slice_ && !ordered_by_streams(before))
-            race_of_streams(before,
-                            here(a.pc) + "this " + word(a.access) + " of " + bytes_text(a.size) + " of global memory",
-                            now.pc);
+            race_of_streams(
+                before,
+                [&] {
+                  return here(a.pc) + "this " + word(a.access) + " of " + bytes_text(a.size) + " of global memory";
+                },
+                now.pc);
         };
         check(cell.written);
         if (writes(a.access))
@@ -406,7 +437,9 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
                         text(index_of(before.thread, blockDim)) + " at " + line_of(far(before.pc));
   if (!another_block)
     message += before.thread / 32 == now.thread / 32
-                   ? " (two lanes of one warp: only __syncwarp(), or atomic functions, would)"
+                   ? before.is_volatile && now.is_volatile
+                         ? ran_in_step
+                         : " (two lanes of one warp: only __syncwarp(), or atomic functions, would)"
                    : " (two threads of one block: only __syncthreads(), or atomic functions, would)";
   else if (is_atomic(before.access) || is_atomic(now.access))
     message += " (both would have to be atomic, or a __threadfence() and a flag lie between)";

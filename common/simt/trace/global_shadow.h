@@ -3,7 +3,9 @@
 //
 //   unwritten   none of the bytes that are read has been written, by a kernel or a copy
 //   race        two threads access a byte, at least one of them writes, not both by atomic functions or volatile
-//               accesses, and nothing orders the two
+//               accesses, and nothing orders the two; of lanes of one warp also by volatile ones, if no thread uses
+//               fences, and the lane that reads keeps elements of its own in volatile memory, too: a reduction that
+//               relies on lanes running in step. (A lane that looks at a flag, or sets it, does not.)
 //
 // Within a block, accesses are ordered as those of shared memory are (shadow.h). Between blocks of a launch, only by
 // the grid's barrier, and by a flag: one thread writes (an atomic function or a volatile store) what another one then
@@ -13,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +36,7 @@ class GlobalShadow {
   void allocated(const void* address, std::size_t bytes, bool written);
   void freed(const void* address, std::size_t bytes);
   void host_writes(const void* to, std::size_t bytes);
+  bool any_written(const void* from, std::size_t bytes);
   void host_copies(const void* to, const void* from, std::size_t bytes);  // both on the device
 
   StreamOrder& streams() { return streams_; }
@@ -96,6 +100,12 @@ class GlobalShadow {
     std::uint32_t version = 0;
     std::unordered_map<std::uint64_t, std::vector<Release>> releases;  // [block]
   };
+  // What a thread has written to volatile memory, without an atomic function.
+  struct Stores {
+    std::uint32_t interval;
+    std::uintptr_t first;
+    bool others;  // elsewhere
+  };
   struct Acquired {
     std::uintptr_t flag;
     std::uint32_t version, interval;
@@ -117,6 +127,7 @@ class GlobalShadow {
   void mark_written(std::uintptr_t address, std::size_t bytes, bool now);
   const Slice& slice_of(const Event& event) const { return slices_[event.slice - first_slice_]; }
   bool unordered(const Event& before, const MemoryAccess& now, const Shadow& shadow);
+  bool relies_on_step(const Event& before, const MemoryAccess& now) const;
   bool told(const Event& before, const Slice& its, std::uint64_t block, std::uint16_t thread, std::uint32_t interval,
             std::uint32_t acquired, bool everything);
   void synchronise(const MemoryAccess& access, const Shadow& shadow);
@@ -133,7 +144,8 @@ class GlobalShadow {
   };
   const Operation& operation_of(const Event& event) const;
   bool ordered_by_streams(const Event& event) const;
-  void race_of_streams(const Event& before, const std::string& what, std::int32_t pc);
+  // what: its text, which takes a while to find, and which most races are not asked for
+  void race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc);
   Page* with_cells(std::uintptr_t address, std::size_t odd_bytes);
 
   StreamOrder streams_;
@@ -154,6 +166,7 @@ class GlobalShadow {
   std::uint32_t epoch_ = 0;
   std::uint32_t interval_ = 0;
   std::uint32_t last_fence_interval_ = 0, earlier_fence_interval_ = 0;
+  std::unordered_map<unsigned, Stores> stores_;                                   // [thread]
   std::unordered_map<unsigned, std::pair<std::uint32_t, std::uint32_t>> fences_;  // [thread]: slice before it, interval
 
   std::unordered_map<std::uintptr_t, Flag> flags_;

@@ -330,10 +330,7 @@ std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access acce
     case Shadow::Mistake::race:
       message = "race on shared memory: no barrier between this " + what + " and the " + word(mistake.other.access) +
                 " of the same memory by " + other;
-      if (global_ && mistake.other.thread / 32 == thread / 32)
-        message +=
-            " (two lanes of one warp: up to compute capability 6 they ran in step, and this was in order; since "
-            "then not even they are, without a __syncwarp() between)";
+      if (global_ && mistake.other.thread / 32 == thread / 32) message += ran_in_step;
       break;
     case Shadow::Mistake::pending_copy:
       message = what + " of shared memory that a cp.async of " + other + " fills, before that thread waited for it";

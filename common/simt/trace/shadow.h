@@ -24,6 +24,10 @@
 
 namespace simt {
 
+inline constexpr char ran_in_step[] =
+    " (two lanes of one warp: up to compute capability 6 they ran in step, and this was in order; since then not even "
+    "they are, without a __syncwarp() between)";
+
 class Shadow {
  public:
   struct Event {

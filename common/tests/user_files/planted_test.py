@@ -34,6 +34,7 @@ MISTAKES = {
         "dynamic_shared_forgotten": "past the end of the 0 bytes of dynamic shared memory",
         "warp_synchronous_tail": "two lanes of one warp: up to compute capability 6 they ran in step",
         "warp_synchronous_exchange": "two lanes of one warp: up to compute capability 6 they ran in step",
+        "warp_synchronous_in_global_memory": "two lanes of one warp: up to compute capability 6 they ran in step",
         "shuffle_with_wrong_mask": "the lanes of a warp have parted",
         "shuffle_from_an_absent_lane": "reads the value of lane 20, which is not at this shuffle",
         "barriers_in_two_branches": "barrier divergence",
@@ -109,6 +110,7 @@ MISTAKES[LIBRARIES] = {
     "pipeline_not_waited_for": "of shared memory that a cp.async of",
     "pipeline_never_released": "deadlock: every thread of the block waits",
     "semaphore_never_released": "deadlock: every thread of the block waits",
+    "matrix_that_nobody_wrote": "it reads 64 bytes of global memory of which nobody has written one",
     "tile_barrier_in_a_branch": "a tile: 32 of 64 threads have come; warp 1 has returned",
 }
 NOTED = {"plain_read_of_an_atomic_counter", "never_freed"}  # said, but the program has not failed by it

@@ -3,8 +3,11 @@
 import contextlib
 import io
 import os
+import signal
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 from dataclasses import replace
@@ -34,6 +37,14 @@ def line_with(file: str, text: str) -> str:
     return f"user_files/{file}:{number}"
 
 
+def state_of(process: int) -> str:
+    """As ps shows it: S of one that sleeps, Z of a zombie; empty if there is none."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
 def complaint(what: Asked) -> tuple:
     """(what the Failure says, what was printed before)"""
     errors = io.StringIO()
@@ -60,6 +71,26 @@ class Programs(unittest.TestCase):
             program.chmod(0o755)
             with self.assertRaisesRegex(Failure, "stopped while it wrote .*SIGKILL"):
                 run_program(program, asked("early.cu"), Path(place), quietly=True)
+
+    def test_the_program_ends_with_a_command_that_is_killed(self):
+        with tempfile.TemporaryDirectory() as place:
+            source = Path(place) / "waits.cu"
+            source.write_text("#include <cstdio>\n#include <unistd.h>\n"
+                              'int main() { std::printf("%d\\n", getpid()), std::fflush(stdout), sleep(100); }\n')
+            program = program_of(asked(source), False, BUILD, Path(place))
+            run = ("import pathlib, sys; from tools.user_files import Asked, running\n"
+                   "running.run_program(sys.argv[1], Asked(['waits.cu'], [], None, 30), pathlib.Path(sys.argv[2]), False)")
+            words = [sys.executable, "-c", run, program, place]
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as command:
+                child = int(command.stdout.readline())
+                command.kill()
+            deadline = time.monotonic() + 30
+            while (state := state_of(child)) not in ("", "Z", "X") and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if state:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            self.assertIn(state, ("", "Z", "X"))
 
     def test_every_style(self):
         reported = ran(asked("styles.cu"))
@@ -112,6 +143,31 @@ class Programs(unittest.TestCase):
                                             "int main() { int* p; cudaMalloc(&p, 4); k<<<1, 2>>>(p); }\n")
             reported = ran(Asked([f"{folder}/wild.cu"], [], None, 30))
             self.assertIn("at two words/wild.cu:1: ", reported.failures[0])
+
+    def test_a_kernel_that_a_kernel_launches_comes_after_it(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "nested.cu"
+            file.write_text("""
+__global__ void halve(int* x, int n) {
+  for (int i = 0; i < n; ++i) x[i] += 1;
+  if (n == 1) return;
+  cudaStream_t own;
+  cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
+  halve<<<1, 1, 0, own>>>(x, n / 2);
+  cudaStreamDestroy(own);
+}
+int main() {
+  int *x, first;
+  cudaMalloc(&x, 16 * sizeof(int));
+  cudaMemset(x, 0, 16 * sizeof(int));
+  halve<<<1, 1>>>(x, 16);
+  cudaMemcpy(&first, x, sizeof first, cudaMemcpyDeviceToHost);
+  cudaFree(x);
+  return first;
+}
+""")
+            reported = ran(Asked([str(file)], [], None, 30))
+            self.assertEqual((reported.status, reported.failures, reported.mistakes), (5, [], []))
 
     def test_a_program_that_launches_nothing_is_fine(self):
         with tempfile.TemporaryDirectory() as place:

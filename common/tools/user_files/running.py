@@ -180,7 +180,8 @@ def _note_widths(asked: Asked, place: Path) -> None:
 
 def run_program(program: Path, asked: Asked, place: Path, quietly: bool, counted: bool = True) -> Ran:
     report = place / "report.json"
-    environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}"}
+    environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_SECONDS": f"{asked.seconds:g}",
+                   "SIMT_PARENT": str(os.getpid())}
     if asked.blocks:
         environment["SIMT_BLOCKS"] = str(asked.blocks)
     environment.pop("SIMT_COUNTS", None)

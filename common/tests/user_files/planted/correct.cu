@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cuda/atomic>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -217,6 +218,21 @@ CASE(flag_between_warps_in_global_memory) {
   flag_in_global_memory<<<1, 64>>>(data, flag, out);
 }
 
+// Lanes of one warp, without a fence: whoever sees the flag late only looks at more.
+__global__ void look_until_found(const int* x, volatile int* place, int* looked) {
+  int count = 0;
+  for (int i = threadIdx.x; i < N && *place < 0; i += 8, ++count)
+    if (x[i] == 3) *place = i;
+  looked[threadIdx.x] = count;
+}
+CASE(flag_that_ends_a_search) {
+  Zeros<int> x(N), place(1), looked(8);
+  cudaMemset(x + N / 2, 3, 1);
+  cudaMemset(place, 0xff, sizeof(int));
+  look_until_found<<<1, 8>>>(x, place, looked);
+  expect(first<int>(place) == N / 2);
+}
+
 // ---- the same value, by many threads
 
 __global__ void any_negative(const float* x, bool* found, int* done) {
@@ -344,6 +360,21 @@ CASE(warp_reduction_with_syncwarp) {
   Zeros<int> out(1);
   reduce_with_syncwarp<<<1, N>>>(out);
   expect(first<int>(out) == N);
+}
+
+__global__ void reduce_globally_with_syncwarp(volatile int* sums) {
+  const int i = threadIdx.x;
+  sums[i] = 1;
+  __syncwarp();
+  for (int half = 16; half > 0; half /= 2) {
+    if (i < half) sums[i] += sums[i + half];
+    __syncwarp();
+  }
+}
+CASE(warp_reduction_in_global_memory_with_syncwarp) {
+  Zeros<int> sums(32);
+  reduce_globally_with_syncwarp<<<1, 32>>>(sums);
+  expect(first<int>(sums) == 32);
 }
 
 __global__ void reduce_with_shuffles(int* out) {
@@ -576,6 +607,67 @@ CASE(pinned_memory_in_parts) {
   for (auto& stream : streams) cudaStreamDestroy(stream);
   cudaFree(x);
   cudaFreeHost(host);
+}
+
+// The default stream waits for those others, and the host for the event in it.
+CASE(pinned_memory_behind_an_event) {
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  Zeros<int> x(N);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaEvent_t done;
+  cudaEventCreate(&done);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaEventRecord(done);
+  cudaEventSynchronize(done);
+  expect(host[3] == 0);
+  cudaEventDestroy(done);
+  cudaStreamDestroy(stream);
+  cudaFreeHost(host);
+}
+
+// A system call would not get at a page that is closed.
+CASE(written_to_a_file_beside_a_copy) {
+  int* host;
+  cudaMallocHost(&host, 2 * N * sizeof(int));
+  for (int i = 0; i < 2 * N; ++i) host[i] = 7;
+  Zeros<int> x(N);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  std::FILE* const file = std::tmpfile();
+  std::setvbuf(file, nullptr, _IONBF, 0);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  expect(std::fwrite(host + N, sizeof(int), N, file) == N);
+  cudaStreamSynchronize(stream);
+  expect(host[0] == 0);
+  std::fclose(file);
+  cudaStreamDestroy(stream);
+  cudaFreeHost(host);
+}
+
+CASE(a_stream_for_each_thread_of_the_host) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([t] {
+      cudaStream_t stream;
+      cudaStreamCreate(&stream);
+      for (int i = 0; i < 50; ++i) {
+        int *x, *host;
+        cudaMalloc(&x, N * sizeof(int));
+        cudaMallocHost(&host, N * sizeof(int));
+        host[0] = t;
+        cudaMemcpyAsync(x, host, sizeof(int), cudaMemcpyHostToDevice, stream);
+        fill<<<1, N, 0, stream>>>(x, t + i, N);
+        cudaMemcpyAsync(host, x, sizeof(int), cudaMemcpyDeviceToHost, stream);
+        cudaStreamSynchronize(stream);
+        expect(host[0] == t + i);
+        cudaFreeHost(host);
+        cudaFree(x);
+      }
+      cudaStreamDestroy(stream);
+    });
+  for (std::thread& each : threads) each.join();
 }
 
 CASE(streams_in_order_by_an_event) {

@@ -6,9 +6,9 @@
 
 constexpr int N = 64;
 
-__global__ void fill(int* x, int value) { x[threadIdx.x] = value; }
+__global__ void fill(int* x, int value) { x[blockIdx.x * N + threadIdx.x] = value; }
 __global__ void add(int* x) {
-  x[threadIdx.x] += 1;  // streams_that_race
+  x[blockIdx.x * N + threadIdx.x] += 1;  // streams_that_race
 }
 __global__ void copy(int* to, const int* from) {
   to[threadIdx.x] = from[threadIdx.x];  // host_pointer
@@ -110,12 +110,12 @@ CASE(other_stream_awaited) {
 }
 
 CASE(streams_that_race) {
-  int* x = zeros<int>(N);
+  int* x = zeros<int>(1024 * N);  // said once, and not looked up for each of them
   cudaStream_t one, other;
   cudaStreamCreate(&one);
   cudaStreamCreate(&other);
-  fill<<<1, N, 0, one>>>(x, 1);
-  add<<<1, N, 0, other>>>(x);
+  fill<<<1024, N, 0, one>>>(x, 1);
+  add<<<1024, N, 0, other>>>(x);
 }
 
 CASE(copy_beside_a_kernel) {

@@ -113,6 +113,12 @@ __global__ void neighbour_in_warp(int* out) {
 }
 CASE(warp_synchronous_exchange) { neighbour_in_warp<<<1, 32>>>(zeros<int>(32)); }
 
+__global__ void reduce_old_globally(volatile int* sums) {
+  for (int step = 32; step > 0; step /= 2)
+    sums[threadIdx.x] += sums[threadIdx.x + step];  // warp_synchronous_in_global_memory
+}
+CASE(warp_synchronous_in_global_memory) { reduce_old_globally<<<1, 32>>>(zeros<int>(64)); }
+
 __global__ void shuffle_among_some(int* out) {
   int v = threadIdx.x;
   if (threadIdx.x < 16)

@@ -1,10 +1,13 @@
 // Mistakes with what CUDA's libraries give to kernels, one a case. planted_test.py has the words that have to be said.
 #include <cooperative_groups.h>
+#include <cublas_v2.h>
 
 #include <cub/cub.cuh>
 #include <cuda/barrier>
+#include <cuda/functional>
 #include <cuda/pipeline>
 #include <cuda/semaphore>
+#include <utility>
 
 #include "case.h"
 
@@ -18,7 +21,7 @@ __global__ void twice_in_one_storage(const int* in, int* out) {
   using Reduce = cub::BlockReduce<int, N>;
   __shared__ typename Reduce::TempStorage storage;
   const int sum = Reduce(storage).Sum(in[threadIdx.x]);
-  const int most = Reduce(storage).Reduce(in[threadIdx.x], cub::Max());  // cub_storage_without_a_barrier
+  const int most = Reduce(storage).Reduce(in[threadIdx.x], cuda::maximum<>());  // cub_storage_without_a_barrier
   if (threadIdx.x == 0) out[0] = sum + most;
 }
 CASE(cub_storage_without_a_barrier) { twice_in_one_storage<<<1, N>>>(zeros<int>(N), zeros<int>(1)); }
@@ -50,10 +53,10 @@ __global__ void copies(const float* in, float* out) {
   for (int i = 0; i < 2; ++i) {
     if (mistake == 0) filled.arrive_and_wait();                        // barrier_without_init
     cuda::memcpy_async(block, tile, in + i * N, sizeof tile, filled);  // barrier_tile_filled_too_early
-    const auto phase = filled.arrive();
+    auto phase = filled.arrive();
     float x = 0;
     if (mistake == 2) x = tile[N - 1 - threadIdx.x];  // barrier_not_waited_for
-    filled.wait(phase);                               // barrier_expects_too_many
+    filled.wait(std::move(phase));                    // barrier_expects_too_many
     if (mistake != 2) x = tile[N - 1 - threadIdx.x];
     out[i * N + threadIdx.x] = x;
     if (mistake != 3) block.sync();
@@ -84,6 +87,17 @@ __global__ void staged(const float* in, float* out) {
 }
 CASE(pipeline_not_waited_for) { staged<false, true><<<1, N>>>(zeros<float>(4 * N), zeros<float>(4 * N)); }
 CASE(pipeline_never_released) { staged<true, false><<<1, N>>>(zeros<float>(4 * N), zeros<float>(4 * N)); }
+
+// ---- cuBLAS
+
+CASE(matrix_that_nobody_wrote) {
+  float *a, one = 1;
+  cudaMalloc(&a, 4 * 4 * sizeof(float));
+  float* const b = zeros<float>(4 * 4);
+  cublasHandle_t handle;
+  cublasCreate(&handle);
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &one, b, 4);  // matrix_that_nobody_wrote
+}
 
 // ---- others
 
