@@ -175,12 +175,20 @@ class Hostile(Graded):
         program = self.workbench.kernels.program(attempt, traced=True)
         sections = subprocess.run(["size", "-A", program], capture_output=True, text=True, check=True).stdout
         (size, start), = [map(int, line.split()[1:3]) for line in sections.splitlines() if line.startswith(".bss ")]
-        wild = f"\n  float* wild = (float*)({start + size // 32 * 16}ull);\n  if (lane == 0) *wild = *wild + 1.0f;"
-        found = kernelcode.refusal(self.course, self.online, self.course.replaced(self.online, self.solution + wild))
-        self.assertIsNone(found)
-        verdict = self.inside(self.solution + wild)
-        self.assertEqual(verdict.state, "out of bounds", verdict.lines)
-        self.assertIn("outside of the kernel's memory and variables", verdict.lines[0])
+        address = f"{start + size // 32 * 16}ull"
+        near = f"\n  float near[4] = {{m, l}};\n  const int64_t far = int64_t({address} - reinterpret_cast<uint64_t>(near)) / 4;"
+        used = "\n  if (near[1] == 1234) l = 0;"
+        for way, wild, state, words in [
+                ("a number", f"\n  float* wild = (float*)({address});\n  if (lane == 0) *wild = *wild + 1.0f;", "out of bounds", "outside of"),
+                # g++ tells of no access to an array that nothing but its own name leads to
+                ("an index", f"{near}\n  if (lane == 0) near[far] = near[far] + 1.0f;{used}", "crashes", ""),
+                ("a way from a local", f"{near}\n  float* wild = near + far;\n  if (lane == 0) *wild = *wild + 1.0f;{used}", "out of bounds",
+                 "outside of the kernel's memory and variables")]:
+            with self.subTest(way=way):
+                self.assertIsNone(kernelcode.refusal(self.course, self.online, self.course.replaced(self.online, self.solution + wild)))
+                verdict = self.inside(self.solution + wild)
+                self.assertEqual(verdict.state, state, verdict.lines)
+                self.assertIn(words, verdict.lines[0])
 
     def test_7_traced_host_code_writes_to_nothing_but_its_variables(self):
         """So it cannot take from the engine what watches the kernels, and leave the mistake where it is. No word is doubtful."""

@@ -340,7 +340,7 @@ def _printed(place: Path, rung: str, direction: str, flag: str, problem: JsonObj
         return str(hanging)
     start = output.find('{"chapter"')
     if status != 0 or start < 0:
-        return _last_line(output)
+        return _last_line(output).rpartition('"rungs": [')[2]  # without the begin of what was being printed
     try:
         printed = json.loads(output[start:])
     except (ValueError, RecursionError):
