@@ -19,10 +19,18 @@ Widths read() {
   const char* path = std::getenv("SIMT_WIDTHS");
   if (path == nullptr) return widths;
   std::ifstream file(path);
-  std::string place, op;
-  unsigned bytes;
-  while (file >> place >> op >> bytes) widths[{place, op}] = bytes;
-  if (file.eof() && !widths.empty()) return widths;
+  std::string line;
+  bool right = true;
+  while (right && std::getline(file, line)) {
+    // The last two words; the place before them may have blanks.
+    const std::size_t number = line.find_last_of(' ');
+    const std::size_t op = number == 0 || number == line.npos ? line.npos : line.find_last_of(' ', number - 1);
+    right = op != line.npos;
+    if (right)
+      widths[{line.substr(0, op), line.substr(op + 1, number - op - 1)}] =
+          static_cast<unsigned>(std::strtoul(line.c_str() + number, nullptr, 10));
+  }
+  if (right && !widths.empty()) return widths;
   std::fprintf(stderr, "SIMT_WIDTHS=%s: must be a file with lines such as \"sgemm/mine.cu:42 shared_load 16\"\n", path);
   std::exit(2);
 }

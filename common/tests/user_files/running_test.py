@@ -169,6 +169,21 @@ int main() {
             reported = ran(Asked([str(file)], [], None, 30))
             self.assertEqual((reported.status, reported.failures, reported.mistakes), (5, [], []))
 
+    def test_widths_of_a_file_in_a_folder_with_a_blank(self):
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "two words"
+            folder.mkdir()
+            (folder / "pairs.cu").write_text("__global__ void k(float* x, float* y) {\n  for (int i = 0; i < 64; ++i) "
+                                             "y[64 * threadIdx.x + i] = x[64 * threadIdx.x + i];\n}\n"
+                                             "int main() {\n  float* x;\n  cudaMalloc(&x, 1 << 14);\n"
+                                             "  cudaMemset(x, 0, 1 << 14);\n  k<<<1, 32>>>(x, x + 2048);\n  cudaFree(x);\n}\n")
+            (Path(place) / "widths").write_text("two words/pairs.cu:2 global_load 8\n")
+            what = Asked([str(folder / "pairs.cu")], [], None, 30)
+            with unittest.mock.patch.dict(os.environ, {"SIMT_WIDTHS": f"{place}/widths"}):
+                program = program_of(what, True, BUILD, Path(place))
+                (launch,) = run_program(program, what, Path(place), counted=True, quietly=True).launches
+            self.assertEqual(launch["totals"]["global_load"]["requests"], 32)
+
     def test_a_program_that_launches_nothing_is_fine(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "query.cu"
