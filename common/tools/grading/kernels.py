@@ -36,9 +36,9 @@ _ADDRESSES = re.compile(r"\{@([0-9a-f,]{1,400})\}?")
 _LONGEST_LINE = 300
 # Or an object that says that it is one of -flto starts a compiler once more, with options of its own.
 _NO_PLUGIN = ("-fno-lto", "-fno-use-linker-plugin")
-# With these nothing that is handed in gets out of a local array and is not told to the engine. g++ tells of no access to
-# a variable whose address it can follow, so it follows none. Where nobody takes an array's address, an index that is out
-# of bounds is a trap.
+# With these nothing that is handed in gets out of a local array untold. g++ tells the engine of no access to a variable
+# whose address it can follow, so it follows none. Where nobody takes an array's address, an index that is out of bounds
+# is a trap.
 _NOTHING_UNTOLD = ("-fno-tree-pta", "-fsanitize=bounds-strict", "-fsanitize-undefined-trap-on-error")
 _TO_COMPILE, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
 MEMORY = 4 * 1024**3
