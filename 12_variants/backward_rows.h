@@ -75,20 +75,23 @@ template <class X, int queries, int blocks>
 __device__ __forceinline__ void hide_transpose(float (&x)[blocks][queries / 8][4], const Problem& p, Where at,
                                                float hidden) {
   const SeenKeys seen = seen_by<X>(p, at.row, at.row + queries - 1);
-  if (at.key + 16 * blocks <= seen.last && !(X::window && at.key < seen.first)) return;
   const int right = X::window ? p.window_right : p.mask == attention::Mask::causal ? 0 : 1 << 30;
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const int own = at.row + 2 * t + p.seq_k - p.seq_q - at.key - g;  // the distance from key g to query 2 t
   const int nearest = -right - own, farthest = p.window_left - own, keys = p.seq_k - at.key - g;
+  const auto hide_if = [&](auto is_hidden) {
 #pragma unroll
-  for (int b = 0; b < blocks; b++)
-    for (int h = 0; h < 2; h++)
+    for (int b = 0; b < blocks; b++)
+      for (int h = 0; h < 2; h++)
 #pragma unroll
-      for (int n = 0; n < queries / 8; n++)
-        for (int e = 0; e < 2; e++) {
-          const int key = 16 * b + 8 * h, more = 8 * n + e - key;  // distance = own + more
-          if (more < nearest || key >= keys || (X::window && more > farthest)) x[b][n][2 * h + e] = hidden;
-        }
+        for (int n = 0; n < queries / 8; n++)
+          for (int e = 0; e < 2; e++) {
+            const int key = 16 * b + 8 * h;  // distance = own + 8 n + e - key
+            if (is_hidden(8 * n + e - key, key)) x[b][n][2 * h + e] = hidden;
+          }
+  };
+  if (at.key + 16 * blocks > seen.last) hide_if([&](int more, int key) { return more < nearest || key >= keys; });
+  if (X::window && at.key < seen.first) hide_if([&](int more, int) { return more > farthest; });
 }
 
 // The sink is a key whose V is 0: P = exp(sink - LSE), dP = 0, and dS = P (0 - delta), over all rows of a head. The

@@ -291,6 +291,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
   const T* k_columns = smem.k + (D == 128 ? consumer * Bc * page_row : 0);
   const int first_query = D == 128 ? 0 : consumer * 64;
 
+  // This warp no longer needs K and V: those of the next work may come.
+  const auto release_kv = [&] {
+    if (lane == 0) mbarrier_arrive(&smem.kv_empty);
+  };
+
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
   unsigned step = work.before;  // tiles of queries that came before
 #pragma unroll 1
@@ -338,6 +343,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
+      if (head == work.last_head && i == work.queries.start) release_kv();
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_ready[place][consumer], parity);
       float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
@@ -374,7 +380,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
     }
   }
 
-  if (lane == 0) mbarrier_arrive(&smem.kv_empty);
+  if (work.queries.start >= work.queries.stop) release_kv();
   // By way of rows in the place of dS that no other warp uses: [16][D] in a tile of Bc
   T* const rows = smem.ds[0] + warp_key * page_row;
   static_assert(sizeof(smem.ds) >= Bc * D * sizeof(T));
