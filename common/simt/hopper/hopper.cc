@@ -155,7 +155,8 @@ void call_product(const ProductCall& call) {
   if ((self.current().number / 128 + 1) * 128 > block.x * block.y * block.z)
     self.fail(cudaErrorLaunchFailure, &self.current(), line_of(call.pc),
               "wgmma: the block has not all 128 threads of this warpgroup");
-  if (!self.in_kernels_frames(reinterpret_cast<std::uintptr_t>(call.d)))
+  const auto sums = reinterpret_cast<std::uintptr_t>(call.d);  // a thread's, of 64 rows: two for each column
+  if (!self.in_kernels_frames(sums) || !self.in_kernels_frames(sums + call.form.columns / 2 * sizeof(float) - 1))
     self.fail(cudaErrorLaunchFailure, &self.current(), line_of(call.pc),
               "wgmma: its sums are no variables of the thread");
   ProductCall operand = call;
