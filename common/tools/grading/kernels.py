@@ -172,7 +172,9 @@ class Kernels:
         words, their_object = self._command(exercise, traced)
         self._compile(source, attempt.text, [*words, "-o", str(made), "-c", str(source)], exercise.file)
         program = self._made / "kernels"
-        needed = self._needed.setdefault((exercise.file, traced), self._others(their_object, traced))
+        if (exercise.file, traced) not in self._needed:
+            self._needed[exercise.file, traced] = self._others(their_object, traced)
+        needed = self._needed[exercise.file, traced]
         libraries = [str(path) for path in self._libraries[traced]]
         # The engine first: of what several objects have, as functions of strings, it keeps those that are not traced.
         self._run([words[0], *_NO_PLUGIN, "-static", "-pthread", "-o", str(program),
