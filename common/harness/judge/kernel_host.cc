@@ -127,7 +127,8 @@ class OwnMemory final : public simt::Observer {
  public:
   void accessed(const simt::MemoryAccess& access) override {
     if (access.space != simt::MemoryAccess::elsewhere || access.access == simt::Access::read) return;
-    if (!simt::worker->in_kernels_frames(access.address)) refuse(access.pc);
+    if (!simt::worker->in_kernels_frames(access.address))
+      refuse(access.pc, "invalid write outside of the kernel's memory and variables");
   }
   // What the engine copies for a kernel is between shared memory, as it sees to itself, and global memory.
   void copy_starts(const simt::Copy& copy, const simt::PendingCopies&) override {
@@ -145,11 +146,11 @@ class OwnMemory final : public simt::Observer {
   }
   static void require_global(const void* pc, const void* address, size_t bytes) {
     for (const void* end : {address, static_cast<const void*>(static_cast<const char*>(address) + bytes - 1)})
-      if (simt::worker->memory_access(pc, end, 1, simt::Access::read).space != simt::MemoryAccess::global) refuse(pc);
+      if (simt::worker->memory_access(pc, end, 1, simt::Access::read).space != simt::MemoryAccess::global)
+        refuse(pc, "invalid copy: what should lie in global memory lies outside of it");
   }
-  [[noreturn]] static void refuse(const void* pc) {
-    simt::worker->fail(cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(pc),
-                       "invalid write outside of the kernel's memory and variables");
+  [[noreturn]] static void refuse(const void* pc, const char* what) {
+    simt::worker->fail(cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(pc), what);
   }
 };
 
