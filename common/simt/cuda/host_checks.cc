@@ -246,14 +246,14 @@ void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream
   GlobalShadow* const global = shadow();
   if (global == nullptr || !global->streams().several()) return;
   const DeviceMemory& memory = DeviceMemory::instance();
-  global->stream_begins(stream, nullptr, "the cudaMemcpyAsync at " + Place::here().line());
+  global->stream_begins(stream, nullptr, [at = Place::here()] { return "the cudaMemcpyAsync at " + at.line(); });
   if (memory.contains(from)) global->copy_access(from, bytes, false);
   if (memory.contains(to)) global->copy_access(to, bytes, true);
 }
 
 void launching(cudaStream_t stream, const void* kernel) {
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->stream_begins(stream, kernel, "");
+  if (GlobalShadow* const global = shadow()) global->stream_begins(stream, kernel, nullptr);
 }
 void recorded(cudaEvent_t event, cudaStream_t stream) {
   const auto one = alone();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
@@ -133,12 +134,12 @@ void GlobalShadow::host_copies(const void* to, const void* from, std::size_t byt
 
 // ---- streams
 
-void GlobalShadow::stream_begins(const void* stream, const void* kernel, const std::string& what) {
+void GlobalShadow::stream_begins(const void* stream, const void* kernel, std::function<std::string()> what) {
   const std::uint32_t number = streams_.begin(stream);
   if (!streams_.several()) return;
   first_slice_ += static_cast<std::uint32_t>(slices_.size());
   slices_.clear();
-  operations_.push_back({first_slice_, number, stream, kernel, what});
+  operations_.push_back({first_slice_, number, stream, kernel, std::move(what)});
 }
 
 const GlobalShadow::Operation& GlobalShadow::operation_of(const Event& event) const {
@@ -157,11 +158,11 @@ bool GlobalShadow::ordered_by_streams(const Event& event) const {
 void GlobalShadow::race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc) {
   if (!said_.insert(pair_of(before.pc, pc)).second) return;
   const Operation& its = operation_of(before);
-  if (!said_lines_.insert(line_of(far(before.pc)) + " " + line_of(far(pc)) + its.what).second) return;
-  found_mistake(
-      what() + " and the " + word(before.access) + " of the same memory by " +
-      (its.kernel != nullptr ? "kernel " + kernel_name(its.kernel) + " at " + line_of(far(before.pc)) : its.what) +
-      " are not ordered: they are in different streams, and neither an event nor the host waits in between");
+  const std::string other =
+      its.kernel != nullptr ? "kernel " + kernel_name(its.kernel) + " at " + line_of(far(before.pc)) : its.what();
+  if (!said_lines_.insert(line_of(far(pc)) + " " + other).second) return;
+  found_mistake(what() + " and the " + word(before.access) + " of the same memory by " + other +
+                " are not ordered: they are in different streams, and neither an event nor the host waits in between");
 }
 
 void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes) {
@@ -178,7 +179,7 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
       const auto check = [&](const Event& before) {
         if (!ordered_by_streams(before))
           race_of_streams(
-              before, [&] { return operations_.back().what + (writes ? ": its write" : ": its read"); }, 0);
+              before, [&] { return operations_.back().what() + (writes ? ": its write" : ": its read"); }, 0);
       };
       check(cell.written);
       if (writes) {

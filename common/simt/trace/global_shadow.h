@@ -41,7 +41,7 @@ class GlobalShadow {
 
   StreamOrder& streams() { return streams_; }
   // The next launch, or copy, is one of this stream.
-  void stream_begins(const void* stream, const void* kernel, const std::string& what);
+  void stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
   void copy_access(const void* memory, std::size_t bytes, bool writes);
 
   void launch_begins();
@@ -140,7 +140,7 @@ class GlobalShadow {
     std::uint32_t first_slice, number;
     const void* stream;
     const void* kernel;
-    std::string what;
+    std::function<std::string()> what;  // of a copy: what it is called, which takes a while to find
   };
   const Operation& operation_of(const Event& event) const;
   bool ordered_by_streams(const Event& event) const;
