@@ -164,15 +164,17 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
     const HeadOfBatch of(head, p.heads);
+    const float* stats_of_tile = stats + (size_t(head) * work.head_tiles + work.queries.stop) * 2 * Br;
 #pragma unroll 1
     for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
+      stats_of_tile -= 2 * Br;
       const unsigned place = step % 2, parity = step / 2 % 2;
       mbarrier_wait(&smem.empty[place], parity ^ 1);
       Mbarrier* full = &smem.full[place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
       load_tile<D, Br>(smem.q[place], maps.q, full, i * Br, of);
       load_tile<D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
-      bulk_load(smem.stats[place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
+      bulk_load(smem.stats[place], stats_of_tile, stats_bytes, full);
     }
   }
 }
@@ -180,7 +182,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class X, class T, int D>
 __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, const Work& work, int consumer, Ring<2>& ring) {
+                                       int* turns, Work work, int consumer, Ring<2>& ring) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
   // A tile of this block, and the consumer's part of its dQ
   struct Place {
