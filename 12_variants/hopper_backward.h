@@ -299,22 +299,21 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
   };
 
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
-  unsigned step = work.before;  // tiles of queries that came before
+  Ring<2> ring = {int(work.before % 2), int(work.before / 2 % 2)};
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
     const typename X::Score score = scores.of_head(head);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
-      const unsigned place = step % 2, parity = step / 2 % 2;
-      const T *q = smem.q[place], *d_o = smem.d_o[place];
-      const float* stats = smem.stats[place];
-      T* ds = smem.ds[place];
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
+      const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
+      const float* stats = smem.stats[ring.place];
+      T* ds = smem.ds[ring.place];
       const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
       const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
 
       watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
-      mbarrier_wait(&smem.full[place], parity);
+      mbarrier_wait(&smem.full[ring.place], ring.parity);
       wgmma_fence();
       start_product<Bc, D, Br>(p_reg, k_rows, q);
       start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
@@ -347,8 +346,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       wgmma_wait<1>(dq_reg);
       if (head == work.last_head && i == work.queries.start) release_kv();
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
-      mbarrier_wait(&smem.dq_ready[place][consumer], parity);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
+      mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
+      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
       if (const Turn turn = turn_at<X, Br>(p, work.j0, i); turn.last) {
         if (turn.number > 0) {
 #pragma unroll
@@ -365,7 +364,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
           for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
         uint32_t dq_half[1][4][4];
         swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[place][consumer]), dq_half,
+        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
                                                threadIdx.x / 32 % 4);
       } else {
 #pragma unroll
@@ -374,11 +373,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       }
       fence_proxy_async();
       __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[place][consumer]);
+      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, p.scale);
-      if (lane == 0) mbarrier_arrive(&smem.empty[place]);
+      if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
   }
 
