@@ -80,6 +80,7 @@ struct Work {
   int kv_head, j0, first_head, last_head;  // over all batches; kv_head < 0: no work is left
   Tiles queries;
   int head_tiles;   // of all queries of a head
+  int ended;        // the first tile of queries that sees keys after these; known where there is no window
   unsigned before;  // tiles of queries that came to this block before these
 };
 
@@ -93,20 +94,23 @@ __device__ inline Work shared_by_lanes(const Work& work) {
           of(work.last_head),
           {of(work.queries.start), of(work.queries.stop)},
           of(work.head_tiles),
+          of(work.ended),
           of(work.before)};
 }
 
 // The work of a ticket.
 template <class X, int Br>
 __device__ Work work_of(const Problem& p, int round_heads, int ticket) {
-  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0, 0};
+  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0, 0, 0};
   const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, ticket);
+  const int end = keys.j0 + Bc;
   return {keys.kv_head,
           keys.j0,
           keys.first_head,
           keys.first_head + keys.heads - 1,
           X::window ? query_tiles<Br>(p, keys.j0, Bc) : Tiles{keys.start, keys.head_tiles},
           keys.head_tiles,
+          end < p.seq_k ? p.first_query(end) / Br : keys.head_tiles,
           0};
 }
 
@@ -140,16 +144,17 @@ __device__ bool next(Shared<T, D>& smem, const Ring<1>& kv) {
   return smem.work[kv.parity].kv_head >= 0;
 }
 
-// Which turn the tile of keys from j0 on has at adding to a tile of queries, and whether it is the last one. Those
-// whose keys a row of the tile sees add in their order.
+// Which turn a tile of keys has at adding to a tile of queries, and whether it is the last one. Those whose keys a row
+// of the tile sees add in their order. Without a window they begin with the first keys of all.
 struct Turn {
   int number;
   bool last;
 };
 template <class X, int Br>
-__device__ Turn turn_at(const Problem& p, int j0, int tile) {
+__device__ Turn turn_at(const Problem& p, const Work& work, int tile) {
+  if constexpr (!X::window) return {work.j0 / Bc, tile < work.ended};
   const SeenKeys seen = seen_by<X>(p, tile * Br, min(tile * Br + Br, p.seq_q) - 1);
-  return {j0 / Bc - seen.begin / Bc, j0 + Bc >= seen.end};
+  return {work.j0 / Bc - seen.begin / Bc, work.j0 + Bc >= seen.end};
 }
 
 // Starts the copies of a tile of keys and of its queries. One thread.
@@ -191,7 +196,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     Turn turn;
   };
   const auto place_of = [&](int head, int i) -> Place {
-    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, turn_at<X, Br>(p, work.j0, i)};
+    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, turn_at<X, Br>(p, work, i)};
   };
   const auto after = [&](const Place& at) {
     return at.i > work.queries.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.queries.stop - 1);
@@ -348,7 +353,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
-      if (const Turn turn = turn_at<X, Br>(p, work.j0, i); turn.last) {
+      if (const Turn turn = turn_at<X, Br>(p, work, i); turn.last) {
         if (turn.number > 0) {
 #pragma unroll
           for (int n = 0; n < 8; n++) {
