@@ -221,8 +221,9 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   if (work.queries.stop <= work.queries.start) return;
   Place at = place_of(work.first_head, work.queries.stop - 1), next = at;  // the next one to prepare
   int ahead = 0;                                                           // so many are ready, from `at` on
+  bool due = false;                                                        // the turn at `at` has been seen
 #pragma unroll 1
-  for (; exists(at); at = after(at), ahead--, ring.advance()) {
+  for (; exists(at); ahead--, ring.advance()) {
     const float* dq = smem.dq[ring.place][consumer];
     while (ahead < 2 && exists(next) && prepare(next, ring.place ^ ahead, ahead == 0)) next = after(next), ahead++;
     mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
@@ -233,15 +234,18 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     } else if (at.turn.number == 0) {
       bulk_store(dq_sum + at.part * part_size, dq, bytes);
     } else {
-      semaphore_wait(turns + at.part, at.turn.number);
+      if (!due) semaphore_wait(turns + at.part, at.turn.number);
       bulk_add(dq_sum + at.part * part_size, dq, bytes);
     }
     bulk_commit();
     bulk_wait_read<0>();
     if (ahead == 2 && exists(next) && prepare(next, ring.place, false)) next = after(next), ahead++;
-    bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
-    fence_acq_rel();
+    const Place following = after(at);  // while the sum is on its way
+    due = exists(following) && semaphore_peek(turns + following.part) == following.turn.number;
+    bulk_wait<0>();   // the sum is in global memory, and the next block may have its turn
+    fence_acq_rel();  // and what was peeked at counts
     semaphore_set(turns + at.part, at.turn.number + 1);
+    at = following;
   }
 }
 
