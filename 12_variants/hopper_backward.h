@@ -451,19 +451,20 @@ __global__ void __launch_bounds__(threads, 1)
     if (warp == consumers && elect_one()) {
       unsigned step = 0;
       for (int ticket = smem.ticket;; ticket = atomicAdd(tickets, 1), kv.advance()) {
-        Work& work = smem.work[kv.parity];
-        mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
+        Work& work = smem.work[kv.parity];  // everyone has taken the last but one from it
         work = work_of<X, Br>(p, round_heads, ticket);
-        if (work.kv_head < 0) break;
         work.before = step;
+        mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
+        if (work.kv_head < 0) break;
         load(smem, maps, p, stats, work, step);
       }
       mbarrier_arrive(&smem.kv_full);
     } else if (warp < consumers && elect_one()) {
       Ring<2> ring;
       for (; next(smem, kv); kv.advance()) {
-        mbarrier_arrive(&smem.kv_empty);  // this thread is done with the work before
-        add_dq<X>(smem, maps.dq, p, dq_sum, turns, smem.work[kv.parity], warp, ring);
+        const Work work = smem.work[kv.parity];
+        mbarrier_arrive(&smem.kv_empty);  // this thread is done with the work before, and has this one
+        add_dq<X>(smem, maps.dq, p, dq_sum, turns, work, warp, ring);
       }
     }
   } else {
