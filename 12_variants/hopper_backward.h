@@ -1,6 +1,7 @@
 // The backward of this chapter on Hopper: the loop of chapter 10's last (21_shared_backward.cu, without shares), with
 // what models add where extras.h says that it is wanted. Read it beside that file: what is not about views, windows or
-// scores is the same, but for one thing. Thread blocks are persistent, as chapter 10's forwards are.
+// scores is the same, but for two things. Thread blocks are persistent, as chapter 10's forwards are. And a block looks
+// for its next turn while its sum is on its way.
 //
 //   prepare    what the gradients need of each query (backward_rows.h)
 //   gradients  a thread block takes one tile of Bc = 128 keys after the other, and owns their gradients; Q and dO pass
