@@ -1,6 +1,7 @@
 // The backward of this chapter on Hopper: the loop of chapter 10's last (21_shared_backward.cu, without shares), with
 // what models add where extras.h says that it is wanted. Read it beside that file: what is not about views, windows or
-// scores is the same, but for one thing. Thread blocks are persistent, as chapter 10's forwards are.
+// scores is the same, but for two things. Thread blocks are persistent, as chapter 10's forwards are. And a block looks
+// for its next turn while its sum is on its way.
 //
 //   prepare    what the gradients need of each query (backward_rows.h)
 //   gradients  a thread block takes one tile of Bc = 128 keys after the other, and owns their gradients; Q and dO pass
@@ -80,6 +81,7 @@ struct Work {
   int kv_head, j0, first_head, last_head;  // over all batches; kv_head < 0: no work is left
   Tiles queries;
   int head_tiles;   // of all queries of a head
+  int ended;        // the first tile of queries that sees keys after these; known where there is no window
   unsigned before;  // tiles of queries that came to this block before these
 };
 
@@ -93,20 +95,23 @@ __device__ inline Work shared_by_lanes(const Work& work) {
           of(work.last_head),
           {of(work.queries.start), of(work.queries.stop)},
           of(work.head_tiles),
+          of(work.ended),
           of(work.before)};
 }
 
 // The work of a ticket.
 template <class X, int Br>
 __device__ Work work_of(const Problem& p, int round_heads, int ticket) {
-  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0, 0};
+  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0, 0, 0};
   const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, ticket);
+  const int end = keys.j0 + Bc;
   return {keys.kv_head,
           keys.j0,
           keys.first_head,
           keys.first_head + keys.heads - 1,
           X::window ? query_tiles<Br>(p, keys.j0, Bc) : Tiles{keys.start, keys.head_tiles},
           keys.head_tiles,
+          end < p.seq_k ? p.first_query(end) / Br : keys.head_tiles,
           0};
 }
 
@@ -140,16 +145,17 @@ __device__ bool next(Shared<T, D>& smem, const Ring<1>& kv) {
   return smem.work[kv.parity].kv_head >= 0;
 }
 
-// Which turn the tile of keys from j0 on has at adding to a tile of queries, and whether it is the last one. Those
-// whose keys a row of the tile sees add in their order.
+// Which turn a tile of keys has at adding to a tile of queries, and whether it is the last one. Those whose keys a row
+// of the tile sees add in their order. Without a window they begin with the first keys of all.
 struct Turn {
   int number;
   bool last;
 };
 template <class X, int Br>
-__device__ Turn turn_at(const Problem& p, int j0, int tile) {
+__device__ Turn turn_at(const Problem& p, const Work& work, int tile) {
+  if constexpr (!X::window) return {work.j0 / Bc, tile < work.ended};
   const SeenKeys seen = seen_by<X>(p, tile * Br, min(tile * Br + Br, p.seq_q) - 1);
-  return {j0 / Bc - seen.begin / Bc, j0 + Bc >= seen.end};
+  return {work.j0 / Bc - seen.begin / Bc, work.j0 + Bc >= seen.end};
 }
 
 // Starts the copies of a tile of keys and of its queries. One thread.
@@ -164,15 +170,17 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
     const HeadOfBatch of(head, p.heads);
+    const float* stats_of_tile = stats + (size_t(head) * work.head_tiles + work.queries.stop) * 2 * Br;
 #pragma unroll 1
     for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
+      stats_of_tile -= 2 * Br;
       const unsigned place = step % 2, parity = step / 2 % 2;
       mbarrier_wait(&smem.empty[place], parity ^ 1);
       Mbarrier* full = &smem.full[place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
       load_tile<D, Br>(smem.q[place], maps.q, full, i * Br, of);
       load_tile<D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
-      bulk_load(smem.stats[place], stats + (size_t(head) * work.head_tiles + i) * 2 * Br, stats_bytes, full);
+      bulk_load(smem.stats[place], stats_of_tile, stats_bytes, full);
     }
   }
 }
@@ -180,7 +188,7 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class X, class T, int D>
 __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, const Work& work, int consumer, Ring<2>& ring) {
+                                       int* turns, Work work, int consumer, Ring<2>& ring) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
   // A tile of this block, and the consumer's part of its dQ
   struct Place {
@@ -189,7 +197,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     Turn turn;
   };
   const auto place_of = [&](int head, int i) -> Place {
-    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, turn_at<X, Br>(p, work.j0, i)};
+    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, turn_at<X, Br>(p, work, i)};
   };
   const auto after = [&](const Place& at) {
     return at.i > work.queries.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.queries.stop - 1);
@@ -214,8 +222,9 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   if (work.queries.stop <= work.queries.start) return;
   Place at = place_of(work.first_head, work.queries.stop - 1), next = at;  // the next one to prepare
   int ahead = 0;                                                           // so many are ready, from `at` on
+  bool due = false;                                                        // the turn at `at` has been seen
 #pragma unroll 1
-  for (; exists(at); at = after(at), ahead--, ring.advance()) {
+  for (; exists(at); ahead--, ring.advance()) {
     const float* dq = smem.dq[ring.place][consumer];
     while (ahead < 2 && exists(next) && prepare(next, ring.place ^ ahead, ahead == 0)) next = after(next), ahead++;
     mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
@@ -226,15 +235,18 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     } else if (at.turn.number == 0) {
       bulk_store(dq_sum + at.part * part_size, dq, bytes);
     } else {
-      semaphore_wait(turns + at.part, at.turn.number);
+      if (!due) semaphore_wait(turns + at.part, at.turn.number);
       bulk_add(dq_sum + at.part * part_size, dq, bytes);
     }
     bulk_commit();
     bulk_wait_read<0>();
     if (ahead == 2 && exists(next) && prepare(next, ring.place, false)) next = after(next), ahead++;
-    bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
-    fence_acq_rel();
+    const Place following = after(at);  // while the sum is on its way
+    due = exists(following) && semaphore_peek(turns + following.part) == following.turn.number;
+    bulk_wait<0>();   // the sum is in global memory, and the next block may have its turn
+    fence_acq_rel();  // and what was peeked at counts
     semaphore_set(turns + at.part, at.turn.number + 1);
+    at = following;
   }
 }
 
@@ -297,22 +309,21 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
   };
 
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
-  unsigned step = work.before;  // tiles of queries that came before
+  Ring<2> ring = {int(work.before % 2), int(work.before / 2 % 2)};
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
     const typename X::Score score = scores.of_head(head);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
-      const unsigned place = step % 2, parity = step / 2 % 2;
-      const T *q = smem.q[place], *d_o = smem.d_o[place];
-      const float* stats = smem.stats[place];
-      T* ds = smem.ds[place];
+    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
+      const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
+      const float* stats = smem.stats[ring.place];
+      T* ds = smem.ds[ring.place];
       const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
       const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
 
       watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
-      mbarrier_wait(&smem.full[place], parity);
+      mbarrier_wait(&smem.full[ring.place], ring.parity);
       wgmma_fence();
       start_product<Bc, D, Br>(p_reg, k_rows, q);
       start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
@@ -345,9 +356,9 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       wgmma_wait<1>(dq_reg);
       if (head == work.last_head && i == work.queries.start) release_kv();
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
-      mbarrier_wait(&smem.dq_ready[place][consumer], parity);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
-      if (const Turn turn = turn_at<X, Br>(p, work.j0, i); turn.last) {
+      mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
+      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
+      if (const Turn turn = turn_at<X, Br>(p, work, i); turn.last) {
         if (turn.number > 0) {
 #pragma unroll
           for (int n = 0; n < 8; n++) {
@@ -363,7 +374,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
           for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
         uint32_t dq_half[1][4][4];
         swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[place][consumer]), dq_half,
+        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
                                                threadIdx.x / 32 % 4);
       } else {
 #pragma unroll
@@ -372,11 +383,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       }
       fence_proxy_async();
       __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[place][consumer]);
+      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, p.scale);
-      if (lane == 0) mbarrier_arrive(&smem.empty[place]);
+      if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
   }
 
@@ -441,19 +452,20 @@ __global__ void __launch_bounds__(threads, 1)
     if (warp == consumers && elect_one()) {
       unsigned step = 0;
       for (int ticket = smem.ticket;; ticket = atomicAdd(tickets, 1), kv.advance()) {
-        Work& work = smem.work[kv.parity];
-        mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
+        Work& work = smem.work[kv.parity];  // everyone has taken the last but one from it
         work = work_of<X, Br>(p, round_heads, ticket);
-        if (work.kv_head < 0) break;
         work.before = step;
+        mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
+        if (work.kv_head < 0) break;
         load(smem, maps, p, stats, work, step);
       }
       mbarrier_arrive(&smem.kv_full);
     } else if (warp < consumers && elect_one()) {
       Ring<2> ring;
       for (; next(smem, kv); kv.advance()) {
-        mbarrier_arrive(&smem.kv_empty);  // this thread is done with the work before
-        add_dq<X>(smem, maps.dq, p, dq_sum, turns, smem.work[kv.parity], warp, ring);
+        const Work work = smem.work[kv.parity];
+        mbarrier_arrive(&smem.kv_empty);  // this thread is done with the work before, and has this one
+        add_dq<X>(smem, maps.dq, p, dq_sum, turns, work, warp, ring);
       }
     }
   } else {

@@ -83,6 +83,6 @@ def _said(command: list[str], otherwise: str) -> str:
 def _digest(tools: Tools, source: Path, architecture: str, flags: list[str]) -> str:
     """Of all that the machine code depends on."""
     digest = hashlib.sha256(repr((tools, architecture, flags, source.parts[-2:])).encode())  # as places have it
-    for path in [source, *sorted(path for room in HEADERS for path in room.glob("*.h"))]:
+    for path in [source, *sorted(path for room in [*HEADERS, source.parent] for path in room.glob("*.h"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
