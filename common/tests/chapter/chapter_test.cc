@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 
 #include "harness/kernel_process.h"
 #include "tests/chapter/cases.h"
@@ -19,19 +21,27 @@ namespace {
 using attention::Rung;
 
 // Calls test(pass, its name) for every direction of every rung; for one of them if WORKBOOK_PASS names it, as in
-// "online forward": ./workbook check asks for the one that an exercise is about.
+// "online forward": ./workbook check asks for the one that an exercise is about; if it is "last", for the last forward
+// and the last backward.
 template <class Test>
 void for_every_pass(Test&& test) {
   const char* const only = std::getenv("WORKBOOK_PASS");
+  const auto& rungs = the_chapter().rungs;
+  const auto last = [&](auto direction) -> const Rung* {
+    const auto found =
+        std::find_if(rungs.rbegin(), rungs.rend(), [&](const Rung& rung) { return bool(rung.*direction); });
+    return found == rungs.rend() ? nullptr : &*found;
+  };
   bool found = !only;
-  const auto tried = [&](const auto& pass, const std::string& title) {
-    if (!pass || (only && title != only)) return;
+  const auto tried = [&](const Rung& rung, auto direction, const std::string& title) {
+    const auto& pass = rung.*direction;
+    if (!pass || (only && title != only && (only != std::string("last") || &rung != last(direction)))) return;
     found = true;
     test(harness::in_kernel_process(pass), title);
   };
-  for (const Rung& rung : the_chapter().rungs) {
-    tried(rung.forward, std::string(rung.name) + " forward");
-    tried(rung.backward, std::string(rung.name) + " backward");
+  for (const Rung& rung : rungs) {
+    tried(rung, &Rung::forward, std::string(rung.name) + " forward");
+    tried(rung, &Rung::backward, std::string(rung.name) + " backward");
   }
   if (!found) ADD_FAILURE() << "there is no " << only << " in this chapter";
 }
