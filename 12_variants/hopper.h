@@ -51,6 +51,7 @@ inline bool takes(const Problem& p, std::initializer_list<attention::Strides> of
   const auto fit = [&](const attention::Strides& s, int heads, int rows) {
     return (s.batch > 0 || p.batch == 1) && (s.head > 0 || heads == 1) && (s.row > 0 || rows == 1);
   };
+  if (p.packed) return false;
   if (p.views) {
     for (const attention::Strides& s : of_queries)
       if (!fit(s, p.heads, p.seq_q)) return false;

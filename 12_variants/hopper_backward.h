@@ -484,14 +484,15 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
         tile_map<64>(p, dq, p.heads, p.seq_q),      tile_map<16>(p, dk, p.kv_heads, p.seq_k),
         tile_map<16>(p, dv, p.kv_heads, p.seq_k)};
     launch(prepare<T, S, dq_parts>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
-           tickets, dq);
+           tickets, dq, Sequences());
     // Four at least, so that blocks come before their turns on the engine, too, which may run one at a time.
     const unsigned blocks = std::min(unsigned(std::max(4, multiprocessors())), tiles.key_blocks);
     launch_grid(of_backward::gradients<T, D, X>,
                 {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>), stream}, Blocks::dependent, maps, p,
                 attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats, dq_sum, turns,
                 tickets);
-    if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
+    if (p.sink)
+      launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink, Sequences());
   });
 }
 
