@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     if constexpr (X::packed) {
       const auto [b, index] = tensors.sequences.find(ticket, p.kv_heads);
       place_smem[2] = b, ticket = index;
-      if (b >= 0) p = tensors.sequences.problem_of(p, b), tensors.kv_tiles = ceil_div(p.seq_k, Bc);
+      if (b >= 0) p = alone(p, tensors.sequences.of(b)), tensors.kv_tiles = ceil_div(p.seq_k, Bc);
     }
     const int n = heads_at_once(p), all = p.batch * p.kv_heads;
     const int round = ticket / (n * tensors.kv_tiles);
@@ -257,9 +257,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   if constexpr (X::packed) {
     const int b = place_smem[2];
     if (b < 0) return;  // there is no such tile
-    const int q = tensors.sequences.begin_q[b], k = tensors.sequences.begin_k[b];
+    const Sequence sequence = tensors.sequences.of(b);
+    const int q = sequence.begin_q, k = sequence.begin_k;
     const size_t tiles = attention::first_tile(q, b, Br);
-    p = tensors.sequences.problem_of(p, b);
+    p = alone(p, sequence);
     tensors.q = tensors.q.from_row(q), tensors.d_o = tensors.d_o.from_row(q), tensors.dq = tensors.dq.from_row(q);
     tensors.k = tensors.k.from_row(k), tensors.v = tensors.v.from_row(k);
     tensors.dk = tensors.dk.from_row(k), tensors.dv = tensors.dv.from_row(k);
@@ -395,8 +396,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
 template <class X>
 void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t stream) {
   const Problem p = with_both_sides<X>(problem);
-  if constexpr (!X::packed)
-    if (on_hopper::takes(p, args)) return on_hopper::run_backward<X>(p, args, stream);
+  if (on_hopper::takes(p, args)) return on_hopper::run_backward<X>(p, args, stream);
   const auto run = [&]<class T, class S>() {
     const attention::BackwardTiles<S> tiles(p);
     const auto [dq_sum, stats, turns, tickets] =

@@ -53,10 +53,10 @@ __global__ void prepare(Problem p,
   lse += size_t(head) * (p.packed ? p.total_q : p.seq_q);
   if (p.packed) {
     if (*sequences.tiles < 0) return;  // there is nothing to prepare for
-    const int b = sequence_at(sequences.begin_q, p.batch, tile % head_tiles, Br), q = sequences.begin_q[b];
-    i -= attention::first_tile(q, b, Br) * Br;
-    o = o.from_row(q), d_o = d_o.from_row(q), dq = dq.from_row(q), lse += q;
-    p = sequences.problem_of(p, b);
+    const Sequence of = sequences.of(sequence_at(sequences.begin_q, p.batch, tile % head_tiles, Br));
+    i -= attention::first_tile(of.begin_q, of.index, Br) * Br;
+    o = o.from_row(of.begin_q), d_o = d_o.from_row(of.begin_q), dq = dq.from_row(of.begin_q), lse += of.begin_q;
+    p = alone(p, of);
   }
   const T* const o_row = o.at_row(o.of_head(head, p.heads) + lane, i);
   const T* const d_o_row = d_o.at_row(d_o.of_head(head, p.heads) + lane, i);

@@ -158,7 +158,7 @@ struct Alibi {
 // Each of them, and none, as the problem says when the kernel runs: one kernel in the place of three. No extra is the
 // slope of 0.
 struct AnyScore {
-  static constexpr bool has_slope = true, has_series = false, has_line = false;
+  static constexpr bool has_slope = true, has_series = true, has_line = true;
   Softcap cap;
   Alibi bias;
   bool capped;
@@ -193,9 +193,12 @@ __device__ __forceinline__ float less(const TanhSeries<terms>& series, float s, 
 template <class Score, int blocks, int columns, class F>
 __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[blocks][columns][4], int nearest,
                                            int furthest, F&& f) {
-  if constexpr (Score::has_line)
+  if constexpr (std::is_same_v<Score, AnyScore>)
+    return score.capped ? with_score(score.cap, s, nearest, furthest, f)
+                        : with_score(score.bias, s, nearest, furthest, f);
+  if constexpr (Score::has_line && !std::is_same_v<Score, AnyScore>)
     if (nearest >= 0 || furthest <= 0) return f(score.line(nearest >= 0));
-  if constexpr (Score::has_series) {
+  if constexpr (Score::has_series && !std::is_same_v<Score, AnyScore>) {
     float of[4] = {};  // four at a time: one after the other, each waits for the one before
 #pragma unroll
     for (int b = 0; b < blocks; b++)

@@ -102,10 +102,11 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
     if (b < 0) return;  // there is no such tile
     head_rows = p.total_q;
     if (alibi) alibi += b * p.heads;
-    p = sequences.problem_of(p, b);
-    const int q = sequences.begin_q[b], k = sequences.begin_k[b];
+    const Sequence sequence = sequences.of(b);
+    const int q = sequence.begin_q, k = sequence.begin_k;
     tensors = {tensors.q.from_row(q), tensors.k.from_row(k), tensors.v.from_row(k), tensors.o.from_row(q)};
     lse += q;
+    p = alone(p, sequence);
     const attention::TileList<Br> tiles = {p.heads, min(round_heads, p.heads), ceil_div(p.seq_q, Br), Mask::causal};
     tiles.get(tile_of_block, index);
   } else {
@@ -286,8 +287,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
 template <class X>
 void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t stream) {
   const Problem p = with_both_sides<X>(problem);
-  if constexpr (!X::packed)
-    if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
+  if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
   const auto run = [&]<class T, int D>() {
     using Shape = ForwardShape<D>;
     const int head_tiles = attention::tiles_of_head(p, p.seq_q, p.total_q, Br);

@@ -1,7 +1,7 @@
 // Packed sequences: who finds which rows. Sequences of 1 and of 100,000 tokens lie one behind the other, and only the
 // device knows where each begins. So a thread block asks the device: a small kernel, list_tiles, makes a list of tiles
 // first, and a block looks up which sequence its tile is of. From there on it solves that sequence's problem, as if
-// there were no other: enter() cuts the problem down to it.
+// there were no other: alone() cuts the problem down to it.
 //
 //   list_tiles   a thread per sequence: how many tiles of how many sequences come before its own. The sequences come in
 //                the order of what one of their tiles takes, longest first; all heads of a tile stand together.
@@ -17,6 +17,18 @@
 #include "extras.h"
 
 namespace variants {
+
+// One of them: where its rows begin, and how many there are.
+struct Sequence {
+  int index, begin_q, begin_k, seq_q, seq_k;
+};
+
+// Its problem, as if it were alone.
+__device__ inline Problem alone(Problem p, const Sequence& sequence) {
+  p.batch = 1;
+  p.seq_q = sequence.seq_q, p.seq_k = sequence.seq_k;
+  return p;
+}
 
 // What kernels know of packed sequences; of any other problem it is empty.
 struct Sequences {
@@ -50,12 +62,9 @@ struct Sequences {
     return {b, index - first[b] * heads};
   }
 
-  // The problem of sequence b alone.
-  __device__ Problem problem_of(Problem p, int b) const {
-    p.batch = 1;
-    p.seq_q = begin_q[b + 1] - begin_q[b];
-    p.seq_k = begin_k[b + 1] - begin_k[b];
-    return p;
+  __device__ Sequence of(int b) const {
+    const int q = begin_q[b], k = begin_k[b];
+    return {b, q, k, begin_q[b + 1] - q, begin_k[b + 1] - k};
   }
 };
 
