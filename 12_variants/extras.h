@@ -164,14 +164,16 @@ struct AnyScore {
   bool capped;
 
   __host__ __device__ AnyScore(const Problem& p, const float* slopes)
-      : cap(p, slopes), bias(p, p.alibi ? slopes : nullptr), capped(p.softcap > 0) {}
+      : cap(p, slopes), bias(p, p.alibi ? slopes : nullptr), capped(p.softcap > 0) {
+    if (!capped) cap.per_cap_log2 = 0;
+  }
   __device__ AnyScore of_head(int head) const {
     AnyScore own = *this;
     if (bias.slopes) own.bias = bias.of_head(head);
     return own;
   }
   __device__ float operator()(float s, float distance) const { return capped ? cap(s, 0) : bias(s, distance); }
-  __device__ float slope(float score) const { return capped ? cap.slope(score) : 1; }
+  __device__ float slope(float score) const { return cap.slope(score); }
 };
 
 // score(s, own - column) - m. On a line that is two multiply-adds: what does not depend on the column is the row's.
@@ -189,13 +191,15 @@ __device__ __forceinline__ float less(const TanhSeries<terms>& series, float s, 
 }
 
 // f(score function), for all s of a warp, whose distances are from `nearest` to `furthest`. If they are small enough, a
-// series takes the function's place; if all keys are on one side, a line.
-template <class Score, int blocks, int columns, class F>
+// series takes the function's place; if all keys are on one side, a line. Each way is code and registers: a kernel that
+// has both score functions has no `small` series.
+template <bool small = true, class Score, int blocks, int columns, class F>
 __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[blocks][columns][4], int nearest,
                                            int furthest, F&& f) {
-  if constexpr (std::is_same_v<Score, AnyScore>)
-    return score.capped ? with_score(score.cap, s, nearest, furthest, f)
-                        : with_score(score.bias, s, nearest, furthest, f);
+  if constexpr (std::is_same_v<Score, AnyScore>) {
+    if (score.capped) return with_score<false>(score.cap, s, nearest, furthest, f);
+    return with_score(score.bias, s, nearest, furthest, f);
+  }
   if constexpr (Score::has_line && !std::is_same_v<Score, AnyScore>)
     if (nearest >= 0 || furthest <= 0) return f(score.line(nearest >= 0));
   if constexpr (Score::has_series && !std::is_same_v<Score, AnyScore>) {
@@ -206,7 +210,8 @@ __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[
       for (int n = 0; n < columns; n++)
         for (int r = 0; r < 4; r++) of[r] = fmaxf(of[r], fabsf(s[b][n][r]));
     const float largest = fmaxf(fmaxf(of[0], of[1]), fmaxf(of[2], of[3]));
-    if (!__any_sync(0xffffffff, largest > score.small.largest)) return f(score.small);
+    if constexpr (small)
+      if (!__any_sync(0xffffffff, largest > score.small.largest)) return f(score.small);
     if (!__any_sync(0xffffffff, largest > score.series.largest)) return f(score.series);
   }
   return f(score);
