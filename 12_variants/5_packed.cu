@@ -37,9 +37,15 @@ struct Results {
   int64_t count;
 };
 
+// What else it writes, for a forward that counts tiles.
+struct Count {
+  int* at = nullptr;
+  int taken = 0;
+};
+
 constexpr int list_threads = 256;
 __global__ void __launch_bounds__(list_threads)
-    list_tiles(Problem p, Sequences sequences, bool of_queries, int tile_rows, Results results) {
+    list_tiles(Problem p, Sequences sequences, bool of_queries, int tile_rows, Results results, Count counter) {
   __shared__ int2 all[list_threads];  // of each sequence its tiles, and how long one of them takes
   const auto length = [](const int* begin, int b) { return begin[b + 1] - begin[b]; };
   const auto own_of = [&](int b) -> int2 {
@@ -69,6 +75,7 @@ __global__ void __launch_bounds__(list_threads)
     __syncthreads();  // everyone has counted them
   }
   if (b == 0) *sequences.tiles = wrong ? -1 : count;
+  if (b == 0 && counter.at) *counter.at = counter.taken;
   if (wrong) {
     watch_step("cu_seqlens are wrong: NaN for all");
     const int64_t thread = int64_t(blockIdx.x) * list_threads + threadIdx.x,
@@ -95,12 +102,14 @@ __global__ void __launch_bounds__(list_threads)
 
 }  // namespace
 
-Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int tile_rows, cudaStream_t stream) {
-  const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, static_cast<int*>(args.workspace) + 1, p.batch);
+Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int tile_rows, int taken,
+                       cudaStream_t stream) {
+  int* const workspace = static_cast<int*>(args.workspace);
+  const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace + 1, p.batch);
   const View<uint16_t> o = view<uint16_t>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
   const Results results = {{{o, p.heads, p.total_q, p.v_dim()}}, args.lse, int64_t(p.lse_size())};
   launch(list_tiles, {unsigned(ceil_div(p.batch, list_threads)), list_threads, 0, stream}, p, sequences, true,
-         tile_rows, results);
+         tile_rows, results, Count{workspace, taken});
   return sequences;
 }
 
@@ -115,7 +124,7 @@ Sequences list_keys(const Problem& p, const attention::BackwardArgs& args, int* 
       args.d_sink,
       int64_t(p.sink_size())};
   launch(list_tiles, {unsigned(ceil_div(p.batch, list_threads)), list_threads, 0, stream}, p, sequences, false,
-         tile_rows, results);
+         tile_rows, results, Count());
   return sequences;
 }
 

@@ -297,7 +297,7 @@ void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t s
                                      view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
                                      view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
                                      view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim())};
-    const Sequences sequences = X::packed ? list_queries(p, args, Br, stream) : Sequences();
+    const Sequences sequences = X::packed ? list_queries(p, args, Br, 0, stream) : Sequences();
     launch(forward<T, D, X>, {blocks, threads, shared_bytes, stream}, p, attention::heads_in_a_round(p), tensors,
            args.lse, args.alibi, args.sink, sequences);
   };

@@ -472,9 +472,9 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   Sequences sequences;
   if constexpr (X::packed) {
     tiles.round_heads = std::min(tiles.round_heads, p.heads);
-    sequences = list_queries(p, args, Br, stream);
+    sequences = list_queries(p, args, Br, blocks, stream);
   }
-  if (taken) launch(take_first, {1, 1, 0, stream}, taken, blocks);
+  if (taken && !X::packed) launch(take_first, {1, 1, 0, stream}, taken, blocks);
   launch_grid(forward<T, D, consumers, X>,
               {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
               taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),

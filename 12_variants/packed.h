@@ -63,8 +63,9 @@ struct Sequences {
 };
 
 // Makes the list, of tiles of so many rows, on the stream: for a forward of queries, behind the first number of its
-// workspace, for a backward of keys, where it says. The kernels are in 5_packed.cu.
-Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int tile_rows, cudaStream_t stream);
+// workspace, which becomes `taken`; for a backward of keys, where it says. The kernel is in 5_packed.cu.
+Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int tile_rows, int taken,
+                       cudaStream_t stream);
 Sequences list_keys(const Problem& p, const attention::BackwardArgs& args, int* workspace, int tile_rows,
                     cudaStream_t stream);
 
