@@ -227,6 +227,21 @@ class Values(unittest.TestCase):
             self.assertFalse(faw.attention_packed(q, k, v, *lengths, 40, 60).any())
         self.assertEqual(faw.attention_packed(q[:0], k, v, begin(0, 0), begin(0, 60), 0, 60).shape, (0, 4, 64))
 
+    def test_what_is_in_one_packed_sequence_is_nothing_to_others(self):
+        begin = torch.tensor([0, 70, 101, 230], device=DEVICE, dtype=torch.int32)
+        for head_dim in (64, 128):
+            results = []
+            for middle in (1.0, float("nan")):
+                torch.manual_seed(head_dim)
+                q, k, v, d_o = (torch.randn(230, 2, head_dim, device=DEVICE, dtype=torch.float16) for _ in range(4))
+                for x in (q, k, v, d_o):
+                    x[70:101] = middle
+                inputs = [x.requires_grad_() for x in (q, k, v)]
+                o = faw.attention_packed(*inputs, begin, begin, 129, 129, causal=True)
+                results.append([torch.cat([x[:70], x[101:]]) for x in (o, *torch.autograd.grad(o, inputs, d_o))])
+            for numbers, beside_nan in zip(*results):
+                self.assertTrue(torch.equal(numbers, beside_nan))
+
     def test_packed_compiled_and_as_an_operator(self):
         begin = torch.tensor([0, 5, 5, 17], device=DEVICE, dtype=torch.int32)
         inputs = [torch.randn(20, heads, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)
