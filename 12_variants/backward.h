@@ -41,7 +41,7 @@ using backward_pairs::end_tile_of_pair;
 using backward_pairs::Role;
 using namespace swizzled_tile;
 
-constexpr size_t place_bytes = 2 * sizeof(int);  // of shared memory, for the block's place
+constexpr size_t place_bytes = 3 * sizeof(int);  // of shared memory, for the block's place
 
 // For a V with its own head dim, beside the shapes of device/backward_pairs.h. dK of 32 keys would take 192 registers
 // of a thread. So a warp has 16 keys, and dK and dV take 160; each fragment of Q and dO serves one mma instead of two.
@@ -77,6 +77,7 @@ struct BackwardTensors {
   int* tickets;        // drawn so far
   int kv_tiles;        // tiles of a kv head
   int head_tiles;      // tiles of a query head
+  Sequences sequences;
 };
 
 // How many kv heads the tickets go round, as in chapter 08: many if blocks of a head begin at different tiles.
@@ -238,15 +239,34 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   T* ds_smem = q_smem + 2 * stage_size;  // [2 stages][Bc][64], dS^T; of a pair, first P^T
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
-  int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [2]
+  int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [3]
   if (threadIdx.x == 0) {
+    int ticket = atomicAdd(tensors.tickets, 1);
+    if constexpr (X::packed) {
+      const auto [b, index] = tensors.sequences.find(ticket, p.kv_heads);
+      place_smem[2] = b, ticket = index;
+      if (b >= 0) p = alone(p, tensors.sequences.of(b)), tensors.kv_tiles = ceil_div(p.seq_k, Bc);
+    }
     const int n = heads_at_once(p), all = p.batch * p.kv_heads;
-    const int ticket = atomicAdd(tensors.tickets, 1), round = ticket / (n * tensors.kv_tiles);
+    const int round = ticket / (n * tensors.kv_tiles);
     const int heads = min(n, all - round * n), turn = ticket - round * n * tensors.kv_tiles;
     place_smem[0] = round * n + turn % heads;
     place_smem[1] = turn / heads;
   }
-  __syncthreads();                              // the place is known
+  __syncthreads();  // the place is known
+  if constexpr (X::packed) {
+    const int b = place_smem[2];
+    if (b < 0) return;  // there is no such tile
+    const Sequence sequence = tensors.sequences.of(b);
+    const int q = sequence.begin_q, k = sequence.begin_k;
+    const size_t tiles = attention::first_tile(q, b, Br);
+    p = alone(p, sequence);
+    tensors.q = tensors.q.from_row(q), tensors.d_o = tensors.d_o.from_row(q), tensors.dq = tensors.dq.from_row(q);
+    tensors.k = tensors.k.from_row(k), tensors.v = tensors.v.from_row(k);
+    tensors.dk = tensors.dk.from_row(k), tensors.dv = tensors.dv.from_row(k);
+    tensors.stats += tiles * 2 * Br, tensors.turns += tiles * dq_parts_of<S>, tensors.dq_sum += tiles * Br * D;
+    if (tensors.alibi) tensors.alibi += b * p.heads;
+  }
   const volatile int& kv_head = place_smem[0];  // read when needed: registers are scarce
   const int kv_tile = place_smem[1];
   const int warp = threadIdx.x / 32;
@@ -397,12 +417,15 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
                                         turns,
                                         tickets,
                                         tiles.kv_tiles,
-                                        tiles.head_tiles};
+                                        tiles.head_tiles,
+                                        X::packed ? list_keys(p, args, tickets + 1, S::Bc, stream) : Sequences()};
     const unsigned row_blocks = tiles.q_tiles * (S::Br * dim_of_v<S> / 8 / S::threads);
     launch(prepare<T, S, dq_parts_of<S>>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
-           tickets, dq);
+           tickets, dq, tensors.sequences);
     launch(gradients<T, S, X>, {tiles.key_blocks, S::threads, S::shared_bytes + place_bytes, stream}, p, tensors);
-    if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
+    if (p.sink)
+      launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink,
+             tensors.sequences);
   };
   if constexpr (takes_own_v<X>)
     if (p.head_dim == own_v_head_dim)
@@ -419,12 +442,15 @@ inline std::string backward_not_8_to_128_nor_own_v(const Problem& p) {
          " bytes of shared memory: the backward of a V with its own head dim takes " + std::to_string(needed);
 }
 
+constexpr int least_keys = 64;  // of a tile of any shape
+
 // For tiles of 64 queries (those of 32 take no more, but for a V with its own head dim), or for Hopper's.
 inline size_t backward_workspace(const Problem& p) {
   if (p.head_dim == own_v_head_dim)
     return attention::BackwardWorkspace::bytes(p, OwnVShape::Br, dq_parts_of<OwnVShape>);
-  return std::max(attention::BackwardWorkspace::bytes(p, 64, backward_pairs::Shape128::warps),
-                  on_hopper::backward_workspace(p));
+  const size_t list = Sequences::bytes(p, attention::tiles_of_head(p, p.seq_k, p.total_k, least_keys));
+  return list + std::max(attention::BackwardWorkspace::bytes(p, 64, backward_pairs::Shape128::warps),
+                         on_hopper::backward_workspace(p));
 }
 
 }  // namespace variants

@@ -9,6 +9,7 @@
 #include "attention/backward_workspace.h"
 #include "device/backward_tile.h"
 #include "extras.h"
+#include "packed.h"
 
 namespace variants {
 
@@ -41,17 +42,27 @@ __global__ void prepare(Problem p,
                         float* stats,       // [B * H * tiles][2][Br]
                         int* turns,         // [B * H * tiles][parts]
                         int* tickets,
-                        View<T> dq)  // [B, H, Nq, D]
-{
+                        View<T> dq,  // [B, H, Nq, D]
+                        Sequences sequences) {
   constexpr int D = S::D, Br = S::Br, lanes = dim_of_v<S> / 8;
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
-  const unsigned head_tiles = ceil_div(p.seq_q, Br), tile = row / Br, head = tile / head_tiles;
-  const unsigned i = tile % head_tiles * Br + row % Br;
+  const unsigned head_tiles = attention::tiles_of_head(p, p.seq_q, p.total_q, Br), tile = row / Br;
+  const unsigned head = tile / head_tiles;
+  if (thread == 0) *tickets = 0;
+  unsigned i = tile % head_tiles * Br + row % Br;  // there may be none such
+  lse += size_t(head) * (p.packed ? p.total_q : p.seq_q);
+  if (p.packed) {
+    if (*sequences.tiles < 0) return;  // there is nothing to prepare for
+    const Sequence of = sequences.of(sequence_at(sequences.begin_q, p.batch, tile % head_tiles, Br));
+    i -= attention::first_tile(of.begin_q, of.index, Br) * Br;
+    o = o.from_row(of.begin_q), d_o = d_o.from_row(of.begin_q), dq = dq.from_row(of.begin_q), lse += of.begin_q;
+    p = alone(p, of);
+  }
   const T* const o_row = o.at_row(o.of_head(head, p.heads) + lane, i);
   const T* const d_o_row = d_o.at_row(d_o.of_head(head, p.heads) + lane, i);
   const bool exists = i < unsigned(p.seq_q);
   const backward_tile::RowStatistics of_row =
-      backward_tile::row_statistics<dim_of_v<S>>(exists, o_row, d_o_row, lse + size_t(head) * p.seq_q + i);
+      backward_tile::row_statistics<dim_of_v<S>>(exists, o_row, d_o_row, lse + i);
   if (exists && p.keys_of(i).end <= p.keys_of(i).first)
     for (int piece = lane; piece < D / 8; piece += lanes)
       store_pack8(dq.at_row(dq.of_head(head, p.heads) + piece, i), Pack8<T>{});
@@ -60,7 +71,6 @@ __global__ void prepare(Problem p,
     stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
     if (row % Br < parts) turns[size_t(tile) * parts + row % Br] = 0;
   }
-  if (thread == 0) *tickets = 0;
 }
 
 // What a warp's score function and mask are told of its keys and a tile of queries.
@@ -101,14 +111,15 @@ template <class S>
 __global__ void __launch_bounds__(sink_threads) of_sinks(Problem p,
                                                          const float* sink,   // [H]
                                                          const float* stats,  // [B * H * tiles][2][Br]
-                                                         float* d_sink)       // [H]
-{
+                                                         float* d_sink,       // [H]
+                                                         Sequences sequences) {
   constexpr int Br = S::Br;
   __shared__ float sums[sink_threads];
-  const int head = blockIdx.x, rows = ceil_div(p.seq_q, Br) * Br;
+  if (p.packed && *sequences.tiles < 0) return;
+  const int head = blockIdx.x, rows = attention::tiles_of_head(p, p.seq_q, p.total_q, Br) * Br;
   const float s = sink[head] * log2_e;
   float sum = 0;
-  for (int b = 0; b < p.batch; b++)
+  for (int b = 0; b < attention::batches(p); b++)
     for (int i = threadIdx.x; i < rows; i += sink_threads) {
       const float* tile = stats + (size_t(b * p.heads + head) * rows + i / Br * Br) * 2;
       const float lse = tile[i % Br] + backward_tile::p_factor_exponent, delta = tile[Br + i % Br] * p_factor;

@@ -27,13 +27,14 @@ struct View {
   __device__ unsigned of_head(int index, int heads) const { return index / heads * batch + index % heads * head; }
   __device__ T* at(unsigned piece) const { return data + size_t(piece) * 8; }
   __device__ T* at_row(unsigned head, int i) const { return at(head + unsigned(i) * row); }
+  __device__ View from_row(int i) const { return {at_row(0, i), batch, head, row}; }
 };
 
 // As the caller says, or one row behind the other. A row of V, O, dO and dV has p.v_dim() columns, any other
 // p.head_dim.
 template <class T, class Pointer>
 View<T> view(const Problem& p, Pointer* data, const attention::Strides& given, int heads, int rows, int columns) {
-  const attention::Strides strides = p.views ? given : attention::contiguous(heads, rows, columns);
+  const attention::Strides strides = p.views ? given : attention::contiguous(p, heads, rows, columns);
   return {static_cast<T*>(data), unsigned(strides.batch / 8), unsigned(strides.head / 8), unsigned(strides.row / 8)};
 }
 
@@ -154,6 +155,27 @@ struct Alibi {
   __device__ Line line(bool before) const { return {scale_log2, before ? per_key : -per_key}; }
 };
 
+// Each of them, and none, as the problem says when the kernel runs: one kernel in the place of three. No extra is the
+// slope of 0.
+struct AnyScore {
+  static constexpr bool has_slope = true, has_series = true, has_line = true;
+  Softcap cap;
+  Alibi bias;
+  bool capped;
+
+  __host__ __device__ AnyScore(const Problem& p, const float* slopes)
+      : cap(p, slopes), bias(p, p.alibi ? slopes : nullptr), capped(p.softcap > 0) {
+    if (!capped) cap.per_cap_log2 = 0;
+  }
+  __device__ AnyScore of_head(int head) const {
+    AnyScore own = *this;
+    if (bias.slopes) own.bias = bias.of_head(head);
+    return own;
+  }
+  __device__ float operator()(float s, float distance) const { return capped ? cap(s, 0) : bias(s, distance); }
+  __device__ float slope(float score) const { return cap.slope(score); }
+};
+
 // score(s, own - column) - m. On a line that is two multiply-adds: what does not depend on the column is the row's.
 template <class Score>
 __device__ __forceinline__ float less(const Score& score, float s, float own, int column, float m) {
@@ -169,13 +191,18 @@ __device__ __forceinline__ float less(const TanhSeries<terms>& series, float s, 
 }
 
 // f(score function), for all s of a warp, whose distances are from `nearest` to `furthest`. If they are small enough, a
-// series takes the function's place; if all keys are on one side, a line.
-template <class Score, int blocks, int columns, class F>
+// series takes the function's place; if all keys are on one side, a line. Each way is code and registers: a kernel that
+// has both score functions has no `small` series.
+template <bool small = true, class Score, int blocks, int columns, class F>
 __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[blocks][columns][4], int nearest,
                                            int furthest, F&& f) {
-  if constexpr (Score::has_line)
+  if constexpr (std::is_same_v<Score, AnyScore>) {
+    if (score.capped) return with_score<false>(score.cap, s, nearest, furthest, f);
+    return with_score(score.bias, s, nearest, furthest, f);
+  }
+  if constexpr (Score::has_line && !std::is_same_v<Score, AnyScore>)
     if (nearest >= 0 || furthest <= 0) return f(score.line(nearest >= 0));
-  if constexpr (Score::has_series) {
+  if constexpr (Score::has_series && !std::is_same_v<Score, AnyScore>) {
     float of[4] = {};  // four at a time: one after the other, each waits for the one before
 #pragma unroll
     for (int b = 0; b < blocks; b++)
@@ -183,7 +210,8 @@ __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[
       for (int n = 0; n < columns; n++)
         for (int r = 0; r < 4; r++) of[r] = fmaxf(of[r], fabsf(s[b][n][r]));
     const float largest = fmaxf(fmaxf(of[0], of[1]), fmaxf(of[2], of[3]));
-    if (!__any_sync(0xffffffff, largest > score.small.largest)) return f(score.small);
+    if constexpr (small)
+      if (!__any_sync(0xffffffff, largest > score.small.largest)) return f(score.small);
     if (!__any_sync(0xffffffff, largest > score.series.largest)) return f(score.series);
   }
   return f(score);
@@ -192,9 +220,10 @@ __device__ __forceinline__ auto with_score(const Score& score, const float (&s)[
 // ---- What a kernel has ---------------------------------------------------------------------------------------
 
 // A sink is no part of it: every forward takes one, since it changes nothing in the loop.
-template <bool window_, class Score_>
+template <bool window_, class Score_, bool packed_ = false>
 struct With {
   static constexpr bool window = window_;  // keys begin, too, and do not only end
+  static constexpr bool packed = packed_;  // sequences are cut out of their tensors (packed.h)
   using Score = Score_;
 };
 
@@ -204,6 +233,8 @@ using Capped = With<false, Softcap>;
 using WithAlibi = With<false, Alibi>;
 using CappedWindow = With<true, Softcap>;
 using WindowWithAlibi = With<true, Alibi>;
+using Packed = With<false, Linear, true>;
+using PackedWithAny = With<true, AnyScore, true>;
 
 // ---- A V with its own head dim -------------------------------------------------------------------------------
 
@@ -212,7 +243,7 @@ using WindowWithAlibi = With<true, Alibi>;
 constexpr int own_v_dim = 128, own_v_head_dim = 192;
 
 template <class X>
-constexpr bool takes_own_v = std::is_same_v<typename X::Score, Linear>;
+constexpr bool takes_own_v = std::is_same_v<typename X::Score, Linear> && !X::packed;
 
 // For Pass::unsupported.
 inline std::string not_8_to_128_nor_own_v(const Problem& p) {
@@ -221,8 +252,11 @@ inline std::string not_8_to_128_nor_own_v(const Problem& p) {
   if (p.v_dim() != own_v_dim || p.head_dim != own_v_head_dim)
     return "the head dim of V is " + beside(p.v_dim(), p.head_dim) + ": supported are the same as of Q and K, and " +
            beside(own_v_dim, own_v_head_dim);
-  if (p.softcap > 0 || p.alibi)
-    return "the problem has a V with its own head dim and " + std::string(p.alibi ? "ALiBi" : "a softcap") +
+  if (p.softcap > 0 || p.alibi || p.packed)
+    return "the problem has a V with its own head dim and " +
+           std::string(p.packed  ? "packed sequences"
+                       : p.alibi ? "ALiBi"
+                                 : "a softcap") +
            ": supported is one of them alone";
   return "";
 }

@@ -29,10 +29,12 @@
 #include "device/watch.h"
 #include "extras.h"
 #include "hopper.h"
+#include "packed.h"
 
 namespace variants {
 
 using attention::ForwardArgs;
+using attention::Mask;
 using lazy_softmax::headroom;  // the threshold of rescaling
 using lazy_softmax::start;     // x of the row maximum when m is set
 using swizzled_tile::page_row;
@@ -85,15 +87,32 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
     forward(Problem p, int round_heads, ForwardViews<T> tensors,
             float* lse,          // [B, H, Nq]
             const float* alibi,  // [B, H]
-            const float* sink)   // [H], or none
-{
+            const float* sink,   // [H], or none
+            Sequences sequences) {
   using Shape = ForwardShape<D>;
   constexpr int Dv = Shape::Dv, Bc = Shape::Bc, stage = Shape::stage, q_steps = Shape::q_steps;
   constexpr int stage_size = stage * (D + Dv);  // elements
   T* q_smem = dynamic_shared<T>();              // [Br][D]
   T* kv_smem = q_smem + Br * D;                 // [2 stages] of K [stage][D] and V [stage][Dv]
 
-  const auto [head, i0] = attention::tile_of_block<Br>(p, round_heads);
+  attention::Tile tile_of_block = {};
+  unsigned head_rows = p.seq_q;  // in LSE
+  if constexpr (X::packed) {
+    const auto [b, index] = sequences.find(blockIdx.x, p.heads);
+    if (b < 0) return;  // there is no such tile
+    head_rows = p.total_q;
+    if (alibi) alibi += b * p.heads;
+    const Sequence sequence = sequences.of(b);
+    const int q = sequence.begin_q, k = sequence.begin_k;
+    tensors = {tensors.q.from_row(q), tensors.k.from_row(k), tensors.v.from_row(k), tensors.o.from_row(q)};
+    lse += q;
+    p = alone(p, sequence);
+    const attention::TileList<Br> tiles = {p.heads, min(round_heads, p.heads), ceil_div(p.seq_q, Br), Mask::causal};
+    tiles.get(tile_of_block, index);
+  } else {
+    tile_of_block = attention::tile_of_block<Br>(p, round_heads);
+  }
+  const auto [head, i0] = tile_of_block;
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // of lane 0, so the compiler knows that all agree
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int w0 = i0 + warp * 32;  // this warp's first row
@@ -103,7 +122,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   const SeenKeys of_warp = seen_by<X>(p, w0, w0 + 31);
   const int begin = of_block.begin / stage * stage, end = of_block.end;
   const typename X::Score score = typename X::Score(p, alibi).of_head(head);
-  const unsigned q_row = head * p.seq_q + i0;  // over all heads
+  const unsigned q_row = head * head_rows + i0;  // over all heads
 
   copy_rows<Br, D, Br, threads>(q_smem, tensors.q, tensors.q.of_head(head, p.heads), i0, p.seq_q);
   cp_async_commit();
@@ -271,21 +290,25 @@ void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t s
   if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
   const auto run = [&]<class T, int D>() {
     using Shape = ForwardShape<D>;
-    const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    const int head_tiles = attention::tiles_of_head(p, p.seq_q, p.total_q, Br);
+    const unsigned blocks = unsigned(attention::batches(p)) * p.heads * head_tiles;
     const size_t shared_bytes = (Br * D + 2 * Shape::stage * (D + Shape::Dv)) * sizeof(T);
     const ForwardViews<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
                                      view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
                                      view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
                                      view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim())};
+    const Sequences sequences = X::packed ? list_queries(p, args, Br, 0, stream) : Sequences();
     launch(forward<T, D, X>, {blocks, threads, shared_bytes, stream}, p, attention::heads_in_a_round(p), tensors,
-           args.lse, args.alibi, args.sink);
+           args.lse, args.alibi, args.sink, sequences);
   };
   if constexpr (takes_own_v<X>)
     if (p.head_dim == own_v_head_dim) return attention::by_dtype_and_head_dim<own_v_head_dim>(p, run);
   attention::by_dtype_and_head_dim<64, 128>(p, run);
 }
 
-// On Hopper a count of tiles; forward() takes none.
-inline size_t forward_workspace(const Problem&) { return sizeof(int); }
+// On Hopper a count of tiles, which forward() takes none of; and the list of packed ones, of the least rows to a tile.
+inline size_t forward_workspace(const Problem& p) {
+  return sizeof(int) + Sequences::bytes(p, attention::tiles_of_head(p, p.seq_q, p.total_q, Br));
+}
 
 }  // namespace variants

@@ -14,34 +14,62 @@
 
 namespace variants::on_hopper {
 
-// A head's place in a batch, and the batch.
+// A head's place in a batch, and the batch. Of packed sequences, where the sequence begins, and how long it is.
 struct HeadOfBatch {
   int head, batch;
+  int length = 0;
   __device__ HeadOfBatch(int of_all, int heads) : head(of_all % heads), batch(of_all / heads) {}
+  __device__ HeadOfBatch(int head, int begin, int length) : head(head), batch(begin), length(length) {}
 };
 
 // Of a tensor [B, H, N, D] as its strides say, in boxes of `box_rows` rows of one page of 64 columns.
+//
+// Of packed tensors [total, H, D] a box must end with its sequence: what is behind must come as zeros, and must not be
+// written. A map knows one end of a dimension, and there are many sequences. So the rows have two dimensions, of equal
+// strides: the place of a row is the sum of its two coordinates. The first of them has as many values as a box has
+// rows. A whole box begins with 0 there, and one of which only `left` rows belong to the sequence with box_rows - left:
+// the rows after these are beyond the end of that dimension. The second one, the sum less the first, would be below 0
+// then for the first rows of the tensor. So it counts from box_rows rows before the tensor, where nothing is ever read.
 template <int box_rows, class T>
-TensorMap tile_map(const Problem& p, const View<T>& of, int heads, int rows) {
+TensorMap tile_map(const Problem& p, const View<T>& of, int heads, int rows, int total) {
   // The stride of a dimension of one element means nothing, but must be one.
   const auto bytes = [](unsigned pieces) { return std::max<int64_t>(1, pieces) * 16; };
+  if (p.packed)
+    return tensor_map(of.data - int64_t(box_rows) * of.row * 8,
+                      {p.head_dim, box_rows, heads, int64_t(total) + box_rows},
+                      {bytes(of.row), bytes(of.head), bytes(of.row)}, {64, box_rows, 1, 1});
   return tensor_map(of.data, {p.head_dim, rows, heads, p.batch}, {bytes(of.row), bytes(of.head), bytes(of.batch)},
                     {64, box_rows, 1, 1});
 }
 
+// The coordinates of a box of `rows` rows in such a map; it begins with row `first` of the head.
+struct BoxPlace {
+  int row, head, batch;
+};
+template <class X, int rows>
+__device__ BoxPlace box_at(int first, const HeadOfBatch& of) {
+  if constexpr (!X::packed) return {first, of.head, of.batch};
+  const int row = min(rows, max(0, first + rows - of.length));
+  return {row, of.head, of.batch + first + rows - row};
+}
+
 // Starts the copy of a tile [rows][D] that begins with row `first` of a head. One thread.
-template <int D, int rows, class T>
+template <class X, int D, int rows, class T>
 __device__ __forceinline__ void load_tile(T* to, const TensorMap& map, Mbarrier* full, int first,
                                           const HeadOfBatch& of) {
+  const BoxPlace at = box_at<X, rows>(first, of);
 #pragma unroll
   for (int page = 0; page < D / 64; page++)
-    tensor_load(to + page * rows * 64, map, full, page * 64, first, of.head, of.batch);
+    tensor_load(to + page * rows * 64, map, full, page * 64, at.row, at.head, at.batch);
 }
-template <int D, int rows, class T>
+
+// Likewise a store, of a box of `rows` rows of a tile that has `tile_rows`.
+template <class X, int D, int rows, int tile_rows, class T>
 __device__ __forceinline__ void store_tile(const TensorMap& map, const T* from, int first, const HeadOfBatch& of) {
+  const BoxPlace at = box_at<X, rows>(first, of);
 #pragma unroll
   for (int page = 0; page < D / 64; page++)
-    tensor_store(map, from + page * rows * 64, page * 64, first, of.head, of.batch);
+    tensor_store(map, from + page * tile_rows * 64, page * 64, at.row, at.head, at.batch);
 }
 
 // Whether the device has the instructions, and a map can have these strides: not if elements share a place, as those of
@@ -49,13 +77,13 @@ __device__ __forceinline__ void store_tile(const TensorMap& map, const T* from, 
 inline bool takes(const Problem& p, std::initializer_list<attention::Strides> of_queries,
                   std::initializer_list<attention::Strides> of_keys) {
   const auto fit = [&](const attention::Strides& s, int heads, int rows) {
-    return (s.batch > 0 || p.batch == 1) && (s.head > 0 || heads == 1) && (s.row > 0 || rows == 1);
+    return (s.batch > 0 || p.batch == 1 || p.packed) && (s.head > 0 || heads == 1) && (s.row > 0 || rows == 1);
   };
   if (p.views) {
     for (const attention::Strides& s : of_queries)
-      if (!fit(s, p.heads, p.seq_q)) return false;
+      if (!fit(s, p.heads, p.packed ? p.total_q : p.seq_q)) return false;
     for (const attention::Strides& s : of_keys)
-      if (!fit(s, p.kv_heads, p.seq_k)) return false;
+      if (!fit(s, p.kv_heads, p.packed ? p.total_k : p.seq_k)) return false;
   }
   return attention::not_for_hopper(p).empty();
 }

@@ -25,6 +25,9 @@
 // keys. Tile c of keys begins with queries that no tile before it sees, and goes down. So it comes to each tile of
 // queries later than those whose turns are before its own, and does not wait.
 //
+// Packed: the producer looks up whose keys they are. Tiles of queries are counted as first_tile() does: those of a
+// sequence, within a head, begin with `first_tile`.
+//
 // At D = 128 a window of 1024 keys is 18 tiles of queries. To begin and to end takes as long as four of them. That is
 // why blocks are persistent: K and V of the next keys come while dK and dV leave.
 #pragma once
@@ -52,6 +55,7 @@
 #include "device/watch.h"
 #include "extras.h"
 #include "hopper.h"
+#include "packed.h"
 
 namespace variants::on_hopper {
 
@@ -83,26 +87,71 @@ struct Work {
   int head_tiles;   // of all queries of a head
   int ended;        // the first tile of queries that sees keys after these; known where there is no window
   unsigned before;  // tiles of queries that came to this block before these
+  Sequence of;      // of a packed problem, and its first tile within each head
+  int first_tile;
 };
+
+// The problem that the work is of.
+template <class X>
+__device__ Problem problem_of(const Problem& p, const Work& work) {
+  return X::packed ? alone(p, work.of) : p;
+}
+
+// The number of a tile of queries, over all heads.
+template <class X>
+__device__ size_t number_of(const Work& work, int head, int i) {
+  return size_t(head) * work.head_tiles + (X::packed ? work.first_tile : 0) + i;
+}
+
+// The rows of a head's queries, and of its keys.
+template <class X>
+__device__ HeadOfBatch rows_of_queries(const Problem& p, const Work& work, int head) {
+  if constexpr (X::packed) return {head, work.of.begin_q, work.of.seq_q};
+  return {head, p.heads};
+}
+template <class X>
+__device__ HeadOfBatch rows_of_keys(const Problem& p, const Work& work) {
+  if constexpr (X::packed) return {work.kv_head, work.of.begin_k, work.of.seq_k};
+  return {work.kv_head, p.kv_heads};
+}
 
 // The same, for the compiler too: all lanes of a warp have it from one of them, so it has its place in the registers
 // that a warp shares, and a loop reads no shared memory for it.
-__device__ inline Work shared_by_lanes(const Work& work) {
+template <class X>
+__device__ Work shared_by_lanes(const Work& work) {
   const auto of = [](auto x) { return __shfl_sync(0xffffffff, x, 0); };
-  return {of(work.kv_head),
-          of(work.j0),
-          of(work.first_head),
-          of(work.last_head),
-          {of(work.queries.start), of(work.queries.stop)},
-          of(work.head_tiles),
-          of(work.ended),
-          of(work.before)};
+  Work shared = {of(work.kv_head),
+                 of(work.j0),
+                 of(work.first_head),
+                 of(work.last_head),
+                 {of(work.queries.start), of(work.queries.stop)},
+                 of(work.head_tiles),
+                 of(work.ended),
+                 of(work.before),
+                 {},
+                 0};
+  if constexpr (X::packed) {
+    shared.of = {of(work.of.index), of(work.of.begin_q), of(work.of.begin_k), of(work.of.seq_q), of(work.of.seq_k)};
+    shared.first_tile = of(work.first_tile);
+  }
+  return shared;
 }
 
 // The work of a ticket.
 template <class X, int Br>
-__device__ Work work_of(const Problem& p, int round_heads, int ticket) {
-  if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) return {-1, 0, 0, 0, {0, 0}, 0, 0, 0};
+__device__ Work work_of(Problem p, const Sequences& sequences, int round_heads, int ticket) {
+  constexpr Work none = {-1, 0, 0, 0, {0, 0}, 0, 0, 0, {}, 0};
+  Sequence of = {};
+  if constexpr (X::packed) {
+    const auto [b, index] = sequences.find(ticket, p.kv_heads);
+    if (b < 0) return none;
+    of = sequences.of(b);
+    ticket = index;
+  } else if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) {
+    return none;
+  }
+  const int head_tiles = attention::tiles_of_head(p, p.seq_q, p.total_q, Br);
+  if constexpr (X::packed) p = alone(p, of);
   const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, ticket);
   const int end = keys.j0 + Bc;
   return {keys.kv_head,
@@ -110,9 +159,11 @@ __device__ Work work_of(const Problem& p, int round_heads, int ticket) {
           keys.first_head,
           keys.first_head + keys.heads - 1,
           X::window ? query_tiles<Br>(p, keys.j0, Bc) : Tiles{keys.start, keys.head_tiles},
-          keys.head_tiles,
+          X::packed ? head_tiles : keys.head_tiles,
           end < p.seq_k ? p.first_query(end) / Br : keys.head_tiles,
-          0};
+          0,
+          of,
+          attention::first_tile(of.begin_q, of.index, Br)};
 }
 
 template <class T, int D>
@@ -159,18 +210,18 @@ __device__ Turn turn_at(const Problem& p, const Work& work, int tile) {
 }
 
 // Starts the copies of a tile of keys and of its queries. One thread.
-template <class T, int D>
+template <class X, class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const Problem& p, const float* stats,
                                      const Work& work, unsigned& step) {
   constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
-  const HeadOfBatch kv_head(work.kv_head, p.kv_heads);
+  const HeadOfBatch kv_head = rows_of_keys<X>(p, work);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
-  load_tile<D, Bc>(smem.k, maps.k, &smem.kv_full, work.j0, kv_head);
-  load_tile<D, Bc>(smem.v, maps.v, &smem.kv_full, work.j0, kv_head);
+  load_tile<X, D, Bc>(smem.k, maps.k, &smem.kv_full, work.j0, kv_head);
+  load_tile<X, D, Bc>(smem.v, maps.v, &smem.kv_full, work.j0, kv_head);
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
-    const HeadOfBatch of(head, p.heads);
-    const float* stats_of_tile = stats + (size_t(head) * work.head_tiles + work.queries.stop) * 2 * Br;
+    const HeadOfBatch of = rows_of_queries<X>(p, work, head);
+    const float* stats_of_tile = stats + number_of<X>(work, head, work.queries.stop) * 2 * Br;
 #pragma unroll 1
     for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
       stats_of_tile -= 2 * Br;
@@ -178,8 +229,8 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
       mbarrier_wait(&smem.empty[place], parity ^ 1);
       Mbarrier* full = &smem.full[place];
       mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
-      load_tile<D, Br>(smem.q[place], maps.q, full, i * Br, of);
-      load_tile<D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
+      load_tile<X, D, Br>(smem.q[place], maps.q, full, i * Br, of);
+      load_tile<X, D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
       bulk_load(smem.stats[place], stats_of_tile, stats_bytes, full);
     }
   }
@@ -187,9 +238,10 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class X, class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
+__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& whole, float* dq_sum,
                                        int* turns, Work work, int consumer, Ring<2>& ring) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
+  const Problem p = problem_of<X>(whole, work);
   // A tile of this block, and the consumer's part of its dQ
   struct Place {
     int head, i;
@@ -197,7 +249,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     Turn turn;
   };
   const auto place_of = [&](int head, int i) -> Place {
-    return {head, i, (size_t(head) * work.head_tiles + i) * consumers + consumer, turn_at<X, Br>(p, work, i)};
+    return {head, i, number_of<X>(work, head, i) * consumers + consumer, turn_at<X, Br>(p, work, i)};
   };
   const auto after = [&](const Place& at) {
     return at.i > work.queries.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.queries.stop - 1);
@@ -229,9 +281,9 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     while (ahead < 2 && exists(next) && prepare(next, ring.place ^ ahead, ahead == 0)) next = after(next), ahead++;
     mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
     if (at.turn.last) {
-      const HeadOfBatch of(at.head, p.heads);
-      tensor_store(dq_map, dq, D == 128 ? consumer * 64 : 0, at.i * Br + (D == 128 ? 0 : consumer * 64), of.head,
-                   of.batch);
+      const BoxPlace box =
+          box_at<X, 64>(at.i * Br + (D == 128 ? 0 : consumer * 64), rows_of_queries<X>(p, work, at.head));
+      tensor_store(dq_map, dq, D == 128 ? consumer * 64 : 0, box.row, box.head, box.batch);
     } else if (at.turn.number == 0) {
       bulk_store(dq_sum + at.part * part_size, dq, bytes);
     } else {
@@ -291,13 +343,15 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
 
 // A consumer's 64 keys.
 template <class X, class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& p, Work work,
+__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& whole, Work work,
                                               const typename X::Score& scores) {
   constexpr int Br = Shape<D>::Br;
+  const Problem p = problem_of<X>(whole, work);
+  const int64_t q_rows = X::packed ? p.total_q : p.seq_q, k_rows_of_head = X::packed ? p.total_k : p.seq_k;
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 keys
   const int consumer = warp_key / wgmma_rows, lane = threadIdx.x % 32;
   const int j = work.j0 + warp_key;
-  const Watched kv_rows = {int64_t(work.kv_head) * p.seq_k + j, 0, p.seq_k - j, D};
+  const Watched kv_rows = {work.kv_head * k_rows_of_head + work.of.begin_k + j, 0, p.seq_k - j, D};
   const T *k_rows = smem.k + consumer * wgmma_rows * page_row, *v_rows = smem.v + consumer * wgmma_rows * page_row;
   // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
   const T* k_columns = smem.k + (D == 128 ? consumer * Bc * page_row : 0);
@@ -312,13 +366,13 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
   Ring<2> ring = {int(work.before % 2), int(work.before / 2 % 2)};
 #pragma unroll 1
   for (int head = work.first_head; head <= work.last_head; head++) {
-    const typename X::Score score = scores.of_head(head);
+    const typename X::Score score = scores.of_head(X::packed ? work.of.index * p.heads + head : head);
 #pragma unroll 1
     for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
-      const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
+      const int64_t q_row = head * q_rows + work.of.begin_q + i * Br;
       const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
 
       watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
@@ -405,7 +459,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
     fence_proxy_async();
     __syncwarp();  // the warp's rows are in shared memory
     if (lane == 0 && j < p.seq_k) {
-      store_tile<D, Bc>(map, rows, j, HeadOfBatch(work.kv_head, p.kv_heads));
+      store_tile<X, D, 16, Bc>(map, rows, j, rows_of_keys<X>(p, work));
       bulk_commit();
       bulk_wait_read<0>();
     }
@@ -423,8 +477,8 @@ __global__ void __launch_bounds__(threads, 1)
               const float* stats,  // [B * H * tiles][2][Br], of LSE, then of delta
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the turn that may add to dq_sum
-              int* tickets)        // drawn so far
-{
+              int* tickets,        // drawn so far
+              Sequences sequences) {
   constexpr int Br = Shape<D>::Br;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
@@ -453,11 +507,11 @@ __global__ void __launch_bounds__(threads, 1)
       unsigned step = 0;
       for (int ticket = smem.ticket;; ticket = atomicAdd(tickets, 1), kv.advance()) {
         Work& work = smem.work[kv.parity];  // everyone has taken the last but one from it
-        work = work_of<X, Br>(p, round_heads, ticket);
+        work = work_of<X, Br>(p, sequences, round_heads, ticket);
         work.before = step;
         mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
         if (work.kv_head < 0) break;
-        load(smem, maps, p, stats, work, step);
+        load<X>(smem, maps, p, stats, work, step);
       }
       mbarrier_arrive(&smem.kv_full);
     } else if (warp < consumers && elect_one()) {
@@ -470,7 +524,8 @@ __global__ void __launch_bounds__(threads, 1)
     }
   } else {
     setmaxnreg_inc<consumer_registers>();
-    for (; next(smem, kv); kv.advance()) differentiate<X>(smem, maps, p, shared_by_lanes(smem.work[kv.parity]), score);
+    for (; next(smem, kv); kv.advance())
+      differentiate<X>(smem, maps, p, shared_by_lanes<X>(smem.work[kv.parity]), score);
   }
 }
 
@@ -491,19 +546,21 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
     const View<T> dk = view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim);
     const View<T> dv = view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim());
     const of_backward::Maps maps = {
-        tile_map<S::Br>(p, q, p.heads, p.seq_q),    tile_map<S::Bc>(p, k, p.kv_heads, p.seq_k),
-        tile_map<S::Bc>(p, v, p.kv_heads, p.seq_k), tile_map<S::Br>(p, d_o, p.heads, p.seq_q),
-        tile_map<64>(p, dq, p.heads, p.seq_q),      tile_map<16>(p, dk, p.kv_heads, p.seq_k),
-        tile_map<16>(p, dv, p.kv_heads, p.seq_k)};
+        tile_map<S::Br>(p, q, p.heads, p.seq_q, p.total_q),    tile_map<S::Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
+        tile_map<S::Bc>(p, v, p.kv_heads, p.seq_k, p.total_k), tile_map<S::Br>(p, d_o, p.heads, p.seq_q, p.total_q),
+        tile_map<64>(p, dq, p.heads, p.seq_q, p.total_q),      tile_map<16>(p, dk, p.kv_heads, p.seq_k, p.total_k),
+        tile_map<16>(p, dv, p.kv_heads, p.seq_k, p.total_k)};
+    const Sequences sequences = X::packed ? list_keys(p, args, tickets + 1, S::Bc, stream) : Sequences();
     launch(prepare<T, S, dq_parts>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
-           tickets, dq);
+           tickets, dq, sequences);
     // Four at least, so that blocks come before their turns on the engine, too, which may run one at a time.
     const unsigned blocks = std::min(unsigned(std::max(4, multiprocessors())), tiles.key_blocks);
     launch_grid(of_backward::gradients<T, D, X>,
                 {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>), stream}, Blocks::dependent, maps, p,
                 attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats, dq_sum, turns,
-                tickets);
-    if (p.sink) launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink);
+                tickets, sequences);
+    if (p.sink)
+      launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink, sequences);
   });
 }
 

@@ -22,6 +22,9 @@
 // what its own 64 rows do not see, on both sides. A tile is masked if it crosses an edge of what the warp's 16 rows
 // see.
 //
+// Packed: the producer looks up whose tile it is, and tells the others. What lies behind a sequence's end comes as
+// zeros, and O's rows there stay where they are (hopper.h says how a map knows).
+//
 // ALiBi: x grows with every tile that is nearer to the queries. From the first key on, m would rise in nearly all of
 // them. So the nearest tile comes first, and m is high enough from the start.
 #pragma once
@@ -49,6 +52,7 @@
 #include "device/watch.h"
 #include "extras.h"
 #include "hopper.h"
+#include "packed.h"
 
 namespace variants::on_hopper {
 
@@ -73,11 +77,30 @@ template <int D>
 constexpr int Bc = 8192 / D;  // keys of a tile: 64 registers of O, 32 of S and 16 of P at D = 128; 32, 64 and 32 at 64
 constexpr int stages = 4;     // of K and V: at most 225 KB with two of Q
 
+// A tile of rows, and whose it is: over all batches, or of a packed sequence and where that begins.
+struct Work {
+  Tile tile;
+  Sequence of;
+};
+
+// In the packed list with this index; a head below 0 if there are not so many.
+template <int Br>
+__device__ Work work_of(const Problem& p, const Sequences& sequences, const TileList<Br>& tiles, int index) {
+  const auto [b, its_index] = sequences.find(index, p.heads);
+  if (b < 0) return {{-1, 0}, {}};
+  Work work = {{}, sequences.of(b)};
+  TileList<Br> its_tiles = tiles;
+  its_tiles.heads = p.heads, its_tiles.row_tiles = ceil_div(work.of.seq_q, Br);
+  its_tiles.get(work.tile, its_index);
+  return work;
+}
+
 template <class T, int D, int consumers>
 struct Shared {
   T q[2][Br<consumers> * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc<D> * D], v[stages][Bc<D> * D];
   int index[2];  // in the list, of the tile that each Q belongs to
+  Work work[2];  // the same of packed sequences
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
@@ -123,37 +146,67 @@ struct KeyOrder {
   }
 };
 
-// Tells the others the index of the next tile, which q_full will say is there. One thread.
-template <class T, int D, int consumers>
-__device__ void announce(Shared<T, D, consumers>& smem, int index, const Ring<2>& q) {
+// Tells the others the next tile, which q_full will say is there: its index, and if there are packed sequences, whose
+// it is. One thread.
+template <class X, class T, int D, int consumers>
+__device__ void announce(Shared<T, D, consumers>& smem, int index, const Work& work, const Ring<2>& q) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
-  smem.index[q.place] = index;
+  if constexpr (X::packed)
+    smem.work[q.place] = work;
+  else
+    smem.index[q.place] = index;
 }
 
 // The others' next tile; false if none is left.
-template <class T, int D, int consumers>
-__device__ bool next(Shared<T, D, consumers>& smem, const TileList<Br<consumers>>& tiles, Tile& tile,
+template <class X, class T, int D, int consumers>
+__device__ bool next(Shared<T, D, consumers>& smem, const TileList<Br<consumers>>& tiles, Work& work,
                      const Ring<2>& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
-  return tiles.get(tile, smem.index[q.place]);
+  if constexpr (!X::packed) return tiles.get(work.tile, smem.index[q.place]);
+  work = smem.work[q.place];
+  return work.tile.head >= 0;
+}
+
+// The same, for the compiler too: what all lanes of a warp have it keeps in the registers that a warp shares.
+template <class X>
+__device__ Work shared_by_lanes(const Work& work) {
+  if constexpr (!X::packed) return work;  // made of one number
+  const auto of = [](int x) { return __shfl_sync(0xffffffff, x, 0); };
+  return {{of(work.tile.head), of(work.tile.i0)},
+          {of(work.of.index), of(work.of.begin_q), of(work.of.begin_k), of(work.of.seq_q), of(work.of.seq_k)}};
+}
+
+// The rows of a tile's queries, and of its keys.
+template <class X>
+__device__ HeadOfBatch rows_of_queries(const Problem& p, const Work& work) {
+  if constexpr (X::packed) return {work.tile.head, work.of.begin_q, work.of.seq_q};
+  return {work.tile.head, p.heads};
+}
+template <class X>
+__device__ HeadOfBatch rows_of_keys(const Problem& p, const Work& work) {
+  const int head = p.kv_head(work.tile.head);
+  if constexpr (X::packed) return {head, work.of.begin_k, work.of.seq_k};
+  return {head, p.kv_heads};
 }
 
 // Starts the copies of a tile. One thread.
 template <class X, class T, int D, int consumers>
-__device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const ForwardMaps& maps, const Problem& p,
-                                     Tile tile, Ring<stages>& ring, const Ring<2>& q) {
+__device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const ForwardMaps& maps, Problem p,
+                                     const Work& work, Ring<stages>& ring, const Ring<2>& q) {
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>, kv_bytes = Bc * D * sizeof(T);
-  const HeadOfBatch head(tile.head, p.heads), kv_head(p.kv_head(tile.head), p.kv_heads);
+  if constexpr (X::packed) p = alone(p, work.of);
+  const Tile& tile = work.tile;
+  const HeadOfBatch head = rows_of_queries<X>(p, work), kv_head = rows_of_keys<X>(p, work);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
-  load_tile<D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
+  load_tile<X, D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
   const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
   const auto load_keys = [&](int j) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
-    load_tile<D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
+    load_tile<X, D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
-    load_tile<D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
+    load_tile<X, D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
     ring.advance();
   };
 #pragma unroll 1
@@ -187,22 +240,30 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const la
 
 // A consumer's 64 rows of a tile.
 template <class X, class T, int D, int consumers>
-__device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Problem& p, Tile tile, Ring<stages>& ring,
-                                       const Ring<2>& q, const typename X::Score& score, float* lse,
+__device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p, Work work, Ring<stages>& ring,
+                                       const Ring<2>& q, const typename X::Score& any_head, float* lse,
                                        const float* sink) {
+  const Tile tile = work.tile;
+  int64_t lse_row = int64_t(tile.head) * p.seq_q;  // where the head's row 0 is
+  if constexpr (X::packed) {
+    lse_row = int64_t(tile.head) * p.total_q + work.of.begin_q;
+    p = alone(p, work.of);
+  }
+  const typename X::Score score = any_head.of_head(X::packed ? work.of.index * p.heads + tile.head : tile.head);
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = tile.i0 + warp_row, own_row = tile.i0 + wgmma_rows * consumer;
   const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
-  const Tiles own = order.steps_of(key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1));
+  Tiles own = order.steps_of(key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1));
+  if (X::packed && own_row >= p.seq_q) own.stop = own.start + 1;  // sequences end often: no row is this consumer's
   const SeenKeys of_warp = seen_by<X>(p, first_row, first_row + 15);
   const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
   lazy_softmax::Rows<1> rows;
-  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const Watched state = {lse_row + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
@@ -288,7 +349,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + lane / 4;
     const RowEnd of_row = end_of_row(rows.m[0][h], rows.l(0, h), sink, tile.head % p.heads);
-    if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = of_row.lse;
+    if (lane % 4 == 0 && row < p.seq_q) lse[lse_row + row] = of_row.lse;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= of_row.factor;
@@ -307,8 +368,8 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
             int* taken,  // how many of the list; null if each thread block has one and that is all
             typename X::Score score,
             float* lse,         // [B, H, Nq]
-            const float* sink)  // [H], or none
-{
+            const float* sink,  // [H], or none
+            Sequences sequences) {
   constexpr int Br = on_hopper::Br<consumers>;
   Shared<T, D, consumers>& smem = *dynamic_shared<Shared<T, D, consumers>, tile_alignment>();
   if (threadIdx.x == 0) {
@@ -331,22 +392,27 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
   Ring<2> q;
-  Tile tile;
+  Work work = {};
   if (warpgroup == consumers) {
     setmaxnreg_dec<producer_registers<consumers>>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
+      const auto find = [&](int index) {
+        if constexpr (!X::packed) return tiles.get(work.tile, index);
+        work = work_of(p, sequences, tiles, index);
+        return work.tile.head >= 0;
+      };
       int index = blockIdx.x;
-      for (; tiles.get(tile, index); index = taken ? atomicAdd(taken, 1) : INT_MAX, q.advance()) {
-        announce(smem, index, q);
-        load<X>(smem, maps, p, tile, ring, q);
+      for (; find(index); index = taken ? atomicAdd(taken, 1) : INT_MAX, q.advance()) {
+        announce<X>(smem, index, work, q);
+        load<X>(smem, maps, p, work, ring, q);
       }
-      announce(smem, index, q);
+      announce<X>(smem, index, work, q);
       mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
     } else if (warp == 1 && elect_one()) {
-      for (; next(smem, tiles, tile, q); q.advance()) {
+      for (; next<X>(smem, tiles, work, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);
-        store_tile<D, Br>(maps.o, smem.q[q.place], tile.i0, HeadOfBatch(tile.head, p.heads));
+        store_tile<X, D, Br, Br>(maps.o, smem.q[q.place], work.tile.i0, rows_of_queries<X>(p, work));
         bulk_commit();
         bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
         mbarrier_arrive(&smem.q_empty[q.place]);
@@ -354,8 +420,8 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     }
   } else {
     setmaxnreg_inc<consumer_registers<consumers>>();
-    for (; next(smem, tiles, tile, q); q.advance())
-      attend<X>(smem, p, tile, ring, q, score.of_head(tile.head), lse, sink);
+    for (; next<X>(smem, tiles, work, q); q.advance())
+      attend<X>(smem, p, shared_by_lanes<X>(work), ring, q, score, lse, sink);
   }
 }
 
@@ -390,26 +456,39 @@ inline bool two_consumers(const Problem& p) {
 template <class T, int D, int consumers, class X>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
+  const View<const T> q = view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim);
+  const View<const T> k = view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim);
+  const View<const T> v = view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim());
+  const View<T> o = view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
   const ForwardMaps maps = {
-      tile_map<Br>(p, view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim), p.heads, p.seq_q),
-      tile_map<Bc>(p, view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim), p.kv_heads, p.seq_k),
-      tile_map<Bc>(p, view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()), p.kv_heads, p.seq_k),
-      tile_map<Br>(p, view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim()), p.heads, p.seq_q)};
+      tile_map<Br>(p, q, p.heads, p.seq_q, p.total_q), tile_map<Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
+      tile_map<Bc>(p, v, p.kv_heads, p.seq_k, p.total_k), tile_map<Br>(p, o, p.heads, p.seq_q, p.total_q)};
   TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
   tiles.mask = ends(p) ? attention::Mask::causal : attention::Mask::none;  // the last rows first, or the first ones
-  const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
-  int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
-  if (taken) launch(take_first, {1, 1, 0, stream}, taken, blocks);
+  const int most =
+      p.packed ? p.heads * attention::tiles_of_head(p, p.seq_q, p.total_q, Br) : tiles.heads * tiles.row_tiles;
+  const int blocks = std::min(multiprocessors(), most);
+  int* const taken = most == blocks ? nullptr : static_cast<int*>(args.workspace);
+  Sequences sequences;
+  if constexpr (X::packed) {
+    tiles.round_heads = std::min(tiles.round_heads, p.heads);
+    sequences = list_queries(p, args, Br, blocks, stream);
+  }
+  if (taken && !X::packed) launch(take_first, {1, 1, 0, stream}, taken, blocks);
   launch_grid(forward<T, D, consumers, X>,
               {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
               taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),
-              args.lse, args.sink);
+              args.lse, args.sink, sequences);
 }
 
 template <class X>
 void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
-    (two_consumers(p) ? launch_forward<T, D, 2, X> : launch_forward<T, D, 3, X>)(p, args, stream);
+    if constexpr (X::packed)  // one kernel: of a tile in which a sequence ends, a consumer without rows has little to
+                              // do
+      launch_forward<T, D, 3, X>(p, args, stream);
+    else
+      (two_consumers(p) ? launch_forward<T, D, 2, X> : launch_forward<T, D, 3, X>)(p, args, stream);
   });
 }
 

@@ -8,6 +8,15 @@
 
 namespace attention {
 
+// Tiles of a head's rows, of packed sequences of all of them: as many as there can be, since each begins a tile. Those
+// of sequence b are counted from first_tile() on.
+__host__ __device__ inline int tiles_of_head(const Problem& p, int seq, int total, int tile_rows) {
+  return p.packed ? total / tile_rows + p.batch : ceil_div(seq, tile_rows);
+}
+__host__ __device__ inline int first_tile(int begin, int b, int tile_rows) { return begin / tile_rows + b; }
+// How many times a head has so many tiles.
+__host__ __device__ inline int batches(const Problem& p) { return p.packed ? 1 : p.batch; }
+
 // Numbers of tiles and thread blocks. S is a shape: D, Br, Bc, threads.
 template <class S>
 struct BackwardTiles {
@@ -20,11 +29,11 @@ struct BackwardTiles {
   explicit BackwardTiles(const Problem& p)
       : group(p.heads / p.kv_heads),
         group_rows(group * p.seq_q),
-        head_tiles(ceil_div(p.seq_q, S::Br)),
-        kv_tiles(ceil_div(p.seq_k, S::Bc)),
+        head_tiles(tiles_of_head(p, p.seq_q, p.total_q, S::Br)),
+        kv_tiles(tiles_of_head(p, p.seq_k, p.total_k, S::Bc)),
         group_tiles(group * head_tiles),
-        q_tiles(unsigned(p.batch) * p.heads * head_tiles),
-        key_blocks(unsigned(p.batch) * p.kv_heads * kv_tiles),
+        q_tiles(unsigned(batches(p)) * p.heads * head_tiles),
+        key_blocks(unsigned(batches(p)) * p.kv_heads * kv_tiles),
         row_blocks(q_tiles * (S::Br * S::D / 8 / S::threads)) {}
 };
 
@@ -45,7 +54,7 @@ struct BackwardWorkspace {
   }
 
   static size_t bytes(const Problem& p, int Br, int parts = 0) {
-    const size_t q_tiles = size_t(p.batch) * p.heads * ceil_div(p.seq_q, Br);
+    const size_t q_tiles = size_t(batches(p)) * p.heads * tiles_of_head(p, p.seq_q, p.total_q, Br);
     return (q_tiles * (Br * (p.head_dim + 2) + parts) + (parts > 0)) * sizeof(float);
   }
 };

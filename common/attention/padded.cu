@@ -35,6 +35,8 @@ struct Copy {
   int64_t rows;
   int parts;  // of a row, 1 or 2, each of which is padded
   Rows from_rows, to_rows;
+  const int* end;  // of packed sequences, the position where the last one ends: what is behind it is left alone
+  int heads;       // rows of a position
 };
 
 struct Copies {
@@ -42,9 +44,7 @@ struct Copies {
   Copy list[most];
   int count = 0;
 
-  void add(const void* from, void* to, size_t rows, int parts, const Rows& from_rows, const Rows& to_rows) {
-    list[count++] = {from, to, int64_t(rows), parts, from_rows, to_rows};
-  }
+  void add(const Copy& copy) { list[count++] = copy; }
 };
 
 // Copies rows of `from_width` pieces to rows of `to_width`; blockIdx.y is the tensor. A wider row is filled up with
@@ -53,7 +53,9 @@ template <class Piece>
 __global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_width, int to_width) {
   const Copy copy = copies.list[blockIdx.y];
   const int64_t first_row = int64_t(blockIdx.x) * block_rows;
-  const int rows = int(min(int64_t(block_rows), copy.rows - first_row));  // 0 or fewer: it is a shorter tensor
+  int64_t all_rows = copy.rows;
+  if (copy.end) all_rows = min(all_rows, int64_t(*copy.end) * copy.heads);
+  const int rows = int(min(int64_t(block_rows), all_rows - first_row));  // 0 or fewer: it is a shorter tensor
   const Piece* from = static_cast<const Piece*>(copy.from);
   Piece* to = static_cast<Piece*>(copy.to);
   watch_step("rows of D numbers, wider or narrower");
@@ -114,38 +116,49 @@ struct Padded {
   Padded(const Problem& p, const Args& narrow, int head_dim) : problem(p), args(narrow), workspace(narrow.workspace) {
     problem.head_dim = head_dim;
     problem.head_dim_v = 0;  // V becomes as wide
-    const size_t q_rows = p.lse_size(), kv_rows = size_t(p.batch) * p.kv_heads * p.seq_k;
-    const int rotated_parts = p.rope ? 2 : 1;
     problem.views = false;
-    const auto of_queries = [&](const Strides& strides) { return p.views ? Rows{p.heads, p.seq_q, strides} : Rows{}; };
-    const auto of_keys = [&](const Strides& strides) { return p.views ? Rows{p.kv_heads, p.seq_k, strides} : Rows{}; };
-    const auto input = [&](const void*& from, size_t rows, int parts, const Rows& where) {
-      void* const to = workspace.take(rows * head_dim * sizeof(uint16_t));
-      inputs.add(from, to, rows, parts, where, {});
+    const int rotated_parts = p.rope ? 2 : 1;
+    // The rows of a tensor: all of them, those of a batch's head, and where packed ones end
+    struct Side {
+      int64_t all;
+      int heads, rows;
+      const int* end;
+    };
+    const auto end_of = [&](const int* begins) { return p.packed && begins ? begins + p.batch : nullptr; };
+    const Side queries = {int64_t(p.lse_size()), p.heads, p.seq_q, end_of(args.cu_seqlens_q)};
+    const Side keys = {int64_t(p.kv_rows()), p.kv_heads, p.seq_k, end_of(args.cu_seqlens_k)};
+    // The heads of packed sequences lie beside one another: there each position is a batch of one row.
+    const auto rows_of = [&](const Side& side, const Strides& strides) -> Rows {
+      if (!p.views) return {};
+      return p.packed ? Rows{side.heads, 1, {strides.row, strides.head, 0}} : Rows{side.heads, side.rows, strides};
+    };
+    const auto input = [&](const void*& from, const Side& side, int parts, const Strides& strides) {
+      void* const to = workspace.take(side.all * head_dim * sizeof(uint16_t));
+      inputs.add({from, to, side.all, parts, rows_of(side, strides), {}, side.end, side.heads});
       from = to;
     };
-    const auto result = [&](void*& to, size_t rows, int parts, const Rows& where) {
-      void* const from = workspace.take(rows * head_dim * sizeof(uint16_t));
-      results.add(from, to, rows, parts, {}, where);
+    const auto result = [&](void*& to, const Side& side, int parts, const Strides& strides) {
+      void* const from = workspace.take(side.all * head_dim * sizeof(uint16_t));
+      results.add({from, to, side.all, parts, {}, rows_of(side, strides), side.end, side.heads});
       to = from;
     };
-    input(args.q, q_rows, rotated_parts, of_queries(args.q_strides));
-    input(args.k, kv_rows, rotated_parts, of_keys(args.k_strides));
-    input(args.v, kv_rows, 1, of_keys(args.v_strides));
+    input(args.q, queries, rotated_parts, args.q_strides);
+    input(args.k, keys, rotated_parts, args.k_strides);
+    input(args.v, keys, 1, args.v_strides);
     if (p.rope)
       for (const float** table : {&args.rope.cos, &args.rope.sin}) {
         const void* wide = *table;
-        input(wide, p.rope_rows(), 1, {});
+        input(wide, {p.rope_rows(), 1, 1, nullptr}, 1, {});
         *table = static_cast<const float*>(wide);
       }
     if constexpr (std::is_same_v<Args, ForwardArgs>) {
-      result(args.o, q_rows, 1, of_queries(args.o_strides));
+      result(args.o, queries, 1, args.o_strides);
     } else {
-      input(args.o, q_rows, 1, of_queries(args.o_strides));
-      input(args.d_o, q_rows, 1, of_queries(args.d_o_strides));
-      result(args.dq, q_rows, rotated_parts, of_queries(args.dq_strides));
-      result(args.dk, kv_rows, rotated_parts, of_keys(args.dk_strides));
-      result(args.dv, kv_rows, 1, of_keys(args.dv_strides));
+      input(args.o, queries, 1, args.o_strides);
+      input(args.d_o, queries, 1, args.d_o_strides);
+      result(args.dq, queries, rotated_parts, args.dq_strides);
+      result(args.dk, keys, rotated_parts, args.dk_strides);
+      result(args.dv, keys, 1, args.dv_strides);
     }
   }
 };

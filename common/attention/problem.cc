@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "attention/rung.h"
 
@@ -39,6 +40,7 @@ std::string label(const Problem& p) {
   if (p.sink) text << "_sink";
   if (p.views) text << "_views";
   if (extras(p) & own_v) text << "_dv" << p.v_dim();
+  if (p.packed) text << "_packed" << p.total_q << "_" << p.total_k;
   return text.str();
 }
 
@@ -60,6 +62,8 @@ std::string invalid(const Problem& p) {
                {"seq-q", p.seq_q}, {"seq-k", p.seq_k}, {"head-dim", p.head_dim}};
   for (const auto& size : sizes)
     if (size.value < 1) return std::string(size.name) + " is " + std::to_string(size.value) + ": it must be at least 1";
+  for (const auto& [name, value] : {std::pair("total-q", p.total_q), {"total-k", p.total_k}})
+    if (p.packed && value < 1) return std::string(name) + " is " + std::to_string(value) + ": it must be at least 1";
   if (p.head_dim_v < 0)
     return "head-dim-v is " + std::to_string(p.head_dim_v) + ": it must be at least 1, or 0 for that of Q and K";
   if (p.heads % p.kv_heads != 0)
@@ -88,7 +92,7 @@ std::string invalid(const Problem& p) {
 unsigned extras(const Problem& p) {
   const bool has_window = p.window_left >= 0 || p.window_right >= 0;
   return p.views * views | has_window * window | (p.softcap != 0) * softcap | p.alibi * alibi | p.sink * sink |
-         (p.v_dim() != p.head_dim) * own_v;
+         (p.v_dim() != p.head_dim) * own_v | p.packed * packed;
 }
 
 std::string extras_unsupported(const Problem& p, unsigned taken) {
@@ -100,7 +104,8 @@ std::string extras_unsupported(const Problem& p, unsigned taken) {
              {softcap, "a softcap"},
              {alibi, "ALiBi"},
              {sink, "a sink"},
-             {own_v, "a V with its own head dim"}};
+             {own_v, "a V with its own head dim"},
+             {packed, "packed sequences"}};
   std::string asked, supported;
   for (const auto& extra : all) {
     if (extras(p) & ~taken & extra.bit) {

@@ -21,6 +21,12 @@
 //              (a softcap and ALiBi are two score functions, and a problem has one)
 //   sink       a number s for every head: exp(s) is one more term of each row's sum, and of LSE (gpt-oss, 2025)
 //   own_v      V has a head dim of its own, which O, dO and dV share with it (DeepSeek-V2, 2024)
+//   packed     sequences of unequal length, one behind the other and without padding: Q and O are [total_q, heads, D],
+//              K and V [total_k, kv_heads, D], and LSE is [heads, total_q]. `batch` is the number of sequences, seq_q
+//              and seq_k are the longest there may be. Sequence b has the rows from cu_seqlens[b] up to
+//              cu_seqlens[b + 1] (rung.h), which the device alone knows, and is a problem of its own: a mask, a window
+//              and distances are aligned with its last query and its last key. It may be empty. What lies behind the
+//              last sequence is never touched.
 //
 // NaN and infinities in the inputs reach every result that depends on them, and spread no further, with one exception:
 // a key that a query does not see weighs P = dS = 0 for that query, and 0 * NaN is NaN where a product takes in the
@@ -57,6 +63,8 @@ struct Problem {
   bool alibi = false;
   bool sink = false;
   int head_dim_v = 0;  // 0: V has the head dim of Q and K
+  bool packed = false;
+  int total_q = 0, total_k = 0;  // rows of packed tensors
 
   // Of V, O, dO and dV; head_dim is that of Q, K, dQ and dK.
   __host__ __device__ int v_dim() const { return head_dim_v ? head_dim_v : head_dim; }
@@ -106,11 +114,12 @@ struct Problem {
   __host__ __device__ int rope_rows() const { return seq_q > seq_k ? seq_q : seq_k; }
 
   // Numbers of elements.
-  size_t q_size() const { return size_t(batch) * heads * seq_q * head_dim; }      // Q, dQ; and if V is as wide, O, dO
-  size_t kv_size() const { return size_t(batch) * kv_heads * seq_k * head_dim; }  // K, dK; and if V is as wide, V, dV
-  size_t o_size() const { return size_t(batch) * heads * seq_q * v_dim(); }       // O, dO
-  size_t v_size() const { return size_t(batch) * kv_heads * seq_k * v_dim(); }    // V, dV
-  size_t lse_size() const { return size_t(batch) * heads * seq_q; }
+  size_t q_size() const { return lse_size() * head_dim; }  // Q, dQ; and if V is as wide, O, dO
+  size_t kv_size() const { return kv_rows() * head_dim; }  // K, dK; and if V is as wide, V, dV
+  size_t o_size() const { return lse_size() * v_dim(); }   // O, dO
+  size_t v_size() const { return kv_rows() * v_dim(); }    // V, dV
+  size_t lse_size() const { return (packed ? total_q : size_t(batch) * seq_q) * heads; }
+  size_t kv_rows() const { return (packed ? total_k : size_t(batch) * seq_k) * kv_heads; }
   size_t alibi_size() const { return alibi ? size_t(batch) * heads : 0; }
   size_t sink_size() const { return sink ? heads : 0; }
   size_t rope_size() const { return rope ? size_t(rope_rows()) * (head_dim / 2) : 0; }  // of one table
@@ -130,7 +139,8 @@ Problem default_problem();
 std::string label(const Problem& problem);
 
 // Floating-point operations as FlashAttention counts them: two products of 2 Nq Nk D, half of it when causal, and 2.5
-// times that backward (five products). If V has its own head dim, that is the D of P V, dP and dV.
+// times that backward (five products). If V has its own head dim, that is the D of P V, dP and dV. Packed
+// sequences have those of one problem each.
 double flops(const Problem& problem, bool backward);
 
 // An error in the problem itself, for every solver: one line that names the value and what is allowed; empty if there
@@ -138,7 +148,16 @@ double flops(const Problem& problem, bool backward);
 std::string invalid(const Problem& problem);
 
 // What a problem can have beside the plain one, as bits. A softcap and ALiBi are both score functions.
-enum Extras : unsigned { no_extras = 0, views = 1, window = 2, softcap = 4, alibi = 8, sink = 16, own_v = 32 };
+enum Extras : unsigned {
+  no_extras = 0,
+  views = 1,
+  window = 2,
+  softcap = 4,
+  alibi = 8,
+  sink = 16,
+  own_v = 32,
+  packed = 64
+};
 unsigned extras(const Problem& problem);
 
 // One line if the problem has extras that are not among `taken`; else empty.

@@ -28,6 +28,10 @@ struct Strides {
 inline Strides contiguous(int heads, int rows, int head_dim) {
   return {int64_t(heads) * rows * head_dim, int64_t(rows) * head_dim, head_dim};
 }
+// As the problem has it where nobody says more. Packed tensors have no batches: [total, H, D].
+inline Strides contiguous(const Problem& p, int heads, int rows, int head_dim) {
+  return p.packed ? Strides{0, head_dim, int64_t(heads) * head_dim} : contiguous(heads, rows, head_dim);
+}
 
 struct ForwardArgs {
   const void* q;    // [B, H, Nq, D]
@@ -39,8 +43,10 @@ struct ForwardArgs {
   RopeTables rope;
   // For problems that have them:
   Strides q_strides = {}, k_strides = {}, v_strides = {}, o_strides = {};
-  const float* alibi = nullptr;  // [B, H], slopes
-  const float* sink = nullptr;   // [H], natural logarithms
+  const float* alibi = nullptr;       // [B, H], slopes
+  const float* sink = nullptr;        // [H], natural logarithms
+  const int* cu_seqlens_q = nullptr;  // [B + 1], where packed sequences begin, and the last one ends:
+  const int* cu_seqlens_k = nullptr;  // 0 first, none below the one before it, the last at most total_q or total_k
 };
 
 struct BackwardArgs {
@@ -58,9 +64,11 @@ struct BackwardArgs {
   // For problems that have them:
   Strides q_strides = {}, k_strides = {}, v_strides = {}, o_strides = {};
   Strides d_o_strides = {}, dq_strides = {}, dk_strides = {}, dv_strides = {};
-  const float* alibi = nullptr;  // [B, H]
-  const float* sink = nullptr;   // [H]
-  float* d_sink = nullptr;       // [H]
+  const float* alibi = nullptr;       // [B, H]
+  const float* sink = nullptr;        // [H]
+  float* d_sink = nullptr;            // [H]
+  const int* cu_seqlens_q = nullptr;  // [B + 1]
+  const int* cu_seqlens_k = nullptr;  // [B + 1]
 };
 
 // One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not

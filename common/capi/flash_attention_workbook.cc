@@ -156,6 +156,11 @@ Problem to_problem(bool rotates, const faw_problem* from) {
     problem.softcap = extras->softcap;
     problem.alibi = extras->alibi, problem.sink = extras->sink;
     for (const auto& [name, strides] : strides_of(*extras)) problem.views = problem.views || strides;
+    problem.packed = extras->cu_seqlens_q || extras->cu_seqlens_k;
+    problem.total_q = extras->total_q, problem.total_k = extras->total_k;
+    if (!problem.packed && (extras->total_q || extras->total_k))
+      refuse("total_q is " + std::to_string(extras->total_q) + ", total_k is " + std::to_string(extras->total_k) +
+             " and cu_seqlens_q and cu_seqlens_k are NULL: the totals are of packed sequences");
   }
   if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
   // Sizes in bytes, those of a workspace with S in it among them, have to fit size_t.
@@ -191,15 +196,18 @@ attention::RopeTables rope_tables(const char* chapter_name, const faw_problem& p
   return {problem.rope_cos, problem.rope_sin};
 }
 
-// The strides of a tensor [batch, heads, rows, D]. No two elements of a result may share a place.
+// The strides of a tensor [batch, heads, rows, D], or of packed sequences [rows, heads, D]. No two elements of a result
+// may share a place.
 Strides to_strides(const char* name, const faw_strides* from, const Problem& p, int heads, int rows, int D,
                    bool result) {
-  if (!from) return attention::contiguous(heads, rows, D);
+  if (!from) return attention::contiguous(p, heads, rows, D);
   const struct {
     const char* name;
     long long stride;
     int size;
-  } axes[] = {{"batch", from->batch, p.batch}, {"head", from->head, heads}, {"row", from->row, rows}};
+  } axes[] = {{"batch", p.packed ? 0 : from->batch, p.packed ? 1 : p.batch},
+              {"head", from->head, heads},
+              {"row", from->row, rows}};
   double extent = D;
   for (const auto& axis : axes) {
     if (axis.stride < 0 || axis.stride % 8 != 0)
@@ -208,7 +216,7 @@ Strides to_strides(const char* name, const faw_strides* from, const Problem& p, 
     extent += double(axis.size - 1) * double(axis.stride);
   }
   if (extent > 0x1p35) refuse(std::string(name) + " spans more than 64 GiB");
-  if (!result) return {from->batch, from->head, from->row};
+  if (!result) return {axes[0].stride, from->head, from->row};
   // In the order of their strides, each axis with more than one part has to step over all of the axis before.
   std::vector<std::pair<long long, int>> steps = {{1, D}};
   for (const auto& axis : axes)
@@ -219,7 +227,24 @@ Strides to_strides(const char* name, const faw_strides* from, const Problem& p, 
     if (stride < covered) refuse(std::string(name) + "'s strides let two of its elements share a place");
     covered = stride * (size - 1) + covered;
   }
-  return {from->batch, from->head, from->row};
+  return {axes[0].stride, from->head, from->row};
+}
+
+// Where packed sequences begin. On the engine they are the host's own numbers, and what is wrong with them is said
+// here.
+void require_cu_seqlens(const char* name, const int* begin, int sequences, const char* total_name, int total) {
+  if (!begin) refuse(std::string(name) + " is NULL");
+  if (reinterpret_cast<uintptr_t>(begin) % sizeof(int) != 0)
+    refuse(std::string(name) + " is not aligned to " + std::to_string(sizeof(int)) + " bytes");
+  if (on_gpu) return;
+  const auto entry = [&](int b) {
+    return std::string(name) + "[" + std::to_string(b) + "] is " + std::to_string(begin[b]);
+  };
+  if (begin[0] != 0) refuse(entry(0) + ": it must be 0");
+  for (int b = 0; b < sequences; b++)
+    if (begin[b + 1] < begin[b]) refuse(entry(b) + " and " + entry(b + 1) + ": they must not fall");
+  if (begin[sequences] > total)
+    refuse(entry(sequences) + ": it must be at most " + total_name + ", " + std::to_string(total));
 }
 
 // What a call gives to kernels beside the tensors; all of it is contiguous and without extras if the problem has none.
@@ -228,10 +253,10 @@ void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
   constexpr bool is_backward = std::is_same_v<Args, attention::BackwardArgs>;
   const faw_extras none = FAW_NO_EXTRAS, &extras = problem.extras ? *problem.extras : none;
   const auto of_queries = [&](const char* name, const faw_strides* strides, int D, bool result) {
-    return to_strides(name, strides, p, p.heads, p.seq_q, D, result);
+    return to_strides(name, strides, p, p.heads, p.packed ? p.total_q : p.seq_q, D, result);
   };
   const auto of_keys = [&](const char* name, const faw_strides* strides, int D, bool result) {
-    return to_strides(name, strides, p, p.kv_heads, p.seq_k, D, result);
+    return to_strides(name, strides, p, p.kv_heads, p.packed ? p.total_k : p.seq_k, D, result);
   };
   args.q_strides = of_queries("q", extras.q, p.head_dim, false);
   args.k_strides = of_keys("k", extras.k, p.head_dim, false);
@@ -240,6 +265,11 @@ void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
   if (p.alibi) require_pointers({{"alibi", extras.alibi}});
   if (p.sink) require_pointers({{"sink", extras.sink}});
   args.alibi = extras.alibi, args.sink = extras.sink;
+  if (p.packed) {
+    require_cu_seqlens("cu_seqlens_q", extras.cu_seqlens_q, p.batch, "total_q", p.total_q);
+    require_cu_seqlens("cu_seqlens_k", extras.cu_seqlens_k, p.batch, "total_k", p.total_k);
+    args.cu_seqlens_q = extras.cu_seqlens_q, args.cu_seqlens_k = extras.cu_seqlens_k;
+  }
   if constexpr (is_backward) {
     args.d_o_strides = of_queries("d_o", extras.d_o, p.v_dim(), false);
     args.dq_strides = of_queries("dq", extras.dq, p.head_dim, true);
@@ -338,7 +368,9 @@ faw_status faw_default_problem(faw_problem* problem) {
 faw_status faw_flops(const faw_problem* problem, int backward, double* flops) {
   return guarded([&] {
     if (!flops) refuse("flops is NULL");
-    *flops = attention::flops(to_problem(false, problem), backward != 0);
+    const Problem p = to_problem(false, problem);
+    if (p.packed) refuse("the operations of packed sequences are those of one problem each: ask for each length");
+    *flops = attention::flops(p, backward != 0);
   });
 }
 

@@ -56,9 +56,17 @@ typedef struct {
   float* d_sink;      /* [heads], written by a backward of a problem with sinks; else NULL */
   /* Where tensors lie, or NULL for one that is contiguous. */
   const faw_strides *q, *k, *v, *o, *d_o, *dq, *dk, *dv;
+  /* Packed sequences, one behind the other, or NULL and 0. Then tensors are [total, heads, head_dim] (a batch's stride
+   * is nothing), lse is [heads, total_q], `batch` is the number of sequences, seq_q and seq_k are the longest there may
+   * be, and each sequence is masked and aligned on its own. cu_seqlens, [batch + 1] in device memory, say where they
+   * begin and the last one ends: 0 first, none below the one before it, the last at most the total. Rows behind the
+   * last sequence are never touched. If cu_seqlens are something else, all results are NaN: only the kernels can know.
+   * (On the SIMT engine it is the call that refuses.) */
+  const int *cu_seqlens_q, *cu_seqlens_k;
+  int total_q, total_k;
 } faw_extras;
 #define FAW_NO_EXTRAS \
-  { -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+  { -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
 
 typedef struct {
   int batch; /* as all sizes, at least 1: whoever has empty tensors has nothing to call */
@@ -76,8 +84,8 @@ typedef struct {
   const float* rope_cos;
   const float* rope_sin;
   /* For chapters that take some (12_variants, which faw_default_chapter finds); NULL for none. Asking for the size of a
-   * workspace, or for a chapter, does not need what alibi, sink, d_sink and the strides point to: only whether they are
-   * NULL. */
+   * workspace, or for a chapter, does not need what alibi, sink, d_sink, cu_seqlens and the strides point to: only
+   * whether they are NULL. */
   const faw_extras* extras;
   int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
 } faw_problem;
@@ -97,7 +105,8 @@ int faw_on_engine(void);
 faw_status faw_default_problem(faw_problem* problem);
 
 /* Floating-point operations as FlashAttention counts them: 4 B H Nq Nk D, half of it when causal; 2.5 times that if
- * `backward` is not 0. If v has its own head dim, that counts for p v, dp and dv. */
+ * `backward` is not 0. If v has its own head dim, that counts for p v, dp and dv. Packed sequences have those of one
+ * problem each. */
 faw_status faw_flops(const faw_problem* problem, int backward, double* flops);
 
 /* The chapters and their rungs, in the order of the book. Names live as long as the library; NULL past the end. */

@@ -150,6 +150,8 @@ Options parse(int argc, char** argv) {
   app.add_flag("--sink", p.sink, "a number for every head is one more term of each row's sum");
   app.add_option("--head-dim-v", p.head_dim_v, "head dimension of V, which O has too; as of Q and K unless given");
   app.add_flag("--views", p.views, "tensors lie as [B, N, H, D], with gaps");
+  app.add_flag("--packed", p.packed,
+               "sequences of unequal length, one behind the other: --batch of them, up to --seq-q and --seq-k long");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);
@@ -161,6 +163,7 @@ Options parse(int argc, char** argv) {
   p.window_left = window[0], p.window_right = window[1];
   if (!*kv_heads) p.kv_heads = p.heads;
   if (!*seq_k) p.seq_k = p.seq_q;
+  p.total_q = p.total_k = 1;  // until it is known that there are sequences
   if (dtype != "fp16" && dtype != "bf16") throw Refusal("dtype is " + dtype + ": supported are fp16 and bf16");
   const auto* const kind = std::find_if(std::begin(all_input_kinds), std::end(all_input_kinds),
                                         [&](InputKind each) { return inputs == name(each); });
@@ -185,6 +188,7 @@ Options parse(int argc, char** argv) {
                   std::to_string(p.head_dim));
   p.scale = scale != 0 ? scale : attention::default_scale(*padded_from ? options.padded_from : p.head_dim);
   p.rope = the_chapter().rope;
+  if (p.packed) p = packed(p);
 
   if (!options.rung.empty()) require_rung(options.rung);
   for (const bool backward : {false, true}) {
@@ -210,8 +214,8 @@ void describe(std::ostream& out, const Problem& problem) {
   const auto& chapter = the_chapter();
   out << std::boolalpha << "{\"name\": " << std::quoted(chapter.name) << ", \"idea\": " << std::quoted(chapter.idea)
       << ", \"problem\": " << std::quoted(label(problem)) << std::fixed << std::setprecision(0)
-      << ", \"flops\": {\"forward\": " << flops(problem, false) << ", \"backward\": " << flops(problem, true)
-      << "}, \"rungs\": [";
+      << ", \"flops\": {\"forward\": " << flops_of_all(problem, false)
+      << ", \"backward\": " << flops_of_all(problem, true) << "}, \"rungs\": [";
   for (size_t i = 0; i < chapter.rungs.size(); i++) {
     const Rung& rung = chapter.rungs[i];
     out << (i ? ", " : "") << "{\"name\": " << std::quoted(rung.name) << ", \"idea\": " << std::quoted(rung.idea)
@@ -330,7 +334,7 @@ bool print_trace(std::ostream& out, const Options& options, const HostTensors& i
   bool passed = true;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"flops\": " << std::fixed
-      << std::setprecision(0) << flops(options.problem, options.backward) << ", \"rungs\": [";
+      << std::setprecision(0) << flops_of_all(options.problem, options.backward) << ", \"rungs\": [";
   for (size_t i = 0; i < options.rungs.size(); i++) {
     const Rung& rung = *options.rungs[i];
     DeviceTensors tensors(options.problem, inputs, workspace_bytes(rung, options), options.backward);
@@ -520,8 +524,8 @@ void register_benchmark(const Rung& rung, const Verdict& verdict, const Options&
       state.SetIterationTime(timer.seconds([&] { run(*rung, options, *sets[turn++ % sets.size()]); }));
 
     const Comparison& worst = verdict.worst();
-    state.counters["FLOP/s"] =
-        benchmark::Counter(flops(options.problem, options.backward), benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["FLOP/s"] = benchmark::Counter(flops_of_all(options.problem, options.backward),
+                                                  benchmark::Counter::kIsIterationInvariantRate);
     state.counters["bytes"] = double(device_bytes(options.problem, 0, options.backward));  // that must move at least
     state.counters["workspace_bytes"] = double(workspace_bytes(*rung, options));
     state.counters["peak_bytes"] = double(peak_bytes(*rung, options));

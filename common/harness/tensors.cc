@@ -64,7 +64,70 @@ const char* name(InputKind kind) {
   return "?";
 }
 
+namespace {
+
+// The lengths of sequence b: up to `longest`, evenly in their logarithms.
+int length(int longest, int b, double step) {
+  const double place = b * step - std::floor(b * step);  // in [0, 1), and 0 for the first, which is the longest
+  return std::max(1, int(std::lround(std::pow(double(longest), 1 - place))));
+}
+
+}  // namespace
+
+std::vector<Problem> sequences(const Problem& p) {
+  if (!p.packed) return {p};
+  std::vector<Problem> all(p.batch, p);
+  for (int b = 0; b < p.batch; b++) {
+    constexpr double golden = 0.6180339887, plastic = 0.7548776662;  // numbers of which no few multiples meet
+    Problem& one = all[b];
+    one.packed = false;
+    one.batch = 1;
+    one.seq_q = b % 8 == 1 ? 1 : b % 8 == 3 ? 0 : length(p.seq_q, b, golden);
+    one.seq_k = b % 8 == 5 ? 0 : length(p.seq_k, b, p.seq_k == p.seq_q ? golden : plastic);
+  }
+  return all;
+}
+
+Problem packed(Problem p) {
+  p.packed = true;
+  p.total_q = 3, p.total_k = 5;  // of no sequence
+  for (const Problem& one : sequences(p)) p.total_q += one.seq_q, p.total_k += one.seq_k;
+  return p;
+}
+
+double flops_of_all(const Problem& p, bool backward) {
+  double sum = 0;
+  for (const Problem& one : sequences(p)) sum += attention::flops(one, backward);
+  return sum;
+}
+
+namespace {
+
+// Slopes as in Press et al., "Train Short, Test Long" (2022), for 8 heads, and a little less in each batch. Sinks from
+// -2 to 4.
+void add_slopes_and_sinks(HostTensors& t, const Problem& p) {
+  for (size_t h = 0; h < p.alibi_size(); h++)
+    t.alibi.push_back(std::exp2(-float(1 + h % p.heads % 8)) * (1 - 0.125f * float(h / p.heads % 4)));
+  for (size_t h = 0; h < p.sink_size(); h++) t.sink.push_back(float(h % 5) * 1.5f - 2);
+}
+
+// Those of each sequence, one behind the other.
+HostTensors packed_inputs(const Problem& p, InputKind kind, uint64_t seed) {
+  HostTensors all;
+  for (Problem one : sequences(p)) {
+    one.alibi = one.sink = false;
+    const HostTensors t = make_inputs(one, kind, seed++);
+    for (const auto tensor : {&HostTensors::q, &HostTensors::k, &HostTensors::v, &HostTensors::d_o})
+      (all.*tensor).insert((all.*tensor).end(), (t.*tensor).begin(), (t.*tensor).end());
+  }
+  add_slopes_and_sinks(all, p);
+  return all;
+}
+
+}  // namespace
+
 HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
+  if (p.packed) return packed_inputs(p, kind, seed);
   HostTensors t = {std::vector<float>(p.q_size()), std::vector<float>(p.kv_size()), std::vector<float>(p.v_size()),
                    std::vector<float>(p.o_size())};
   std::vector<float>* const tensors[] = {&t.q, &t.k, &t.v, &t.d_o};
@@ -139,10 +202,7 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
   in_parallel(std::size(tensors), [&](size_t n) {
     for (float& x : *tensors[n]) x = rounded(x, p.dtype);
   });
-  // Slopes as in Press et al., "Train Short, Test Long" (2022), for 8 heads, and a little less in each batch.
-  for (size_t h = 0; h < p.alibi_size(); h++)
-    t.alibi.push_back(std::exp2(-float(1 + h % p.heads % 8)) * (1 - 0.125f * float(h / p.heads % 4)));
-  for (size_t h = 0; h < p.sink_size(); h++) t.sink.push_back(float(h % 5) * 1.5f - 2);  // from -2 to 4
+  add_slopes_and_sinks(t, p);
   return t;
 }
 
@@ -185,7 +245,7 @@ std::vector<float> from_storage(const std::vector<uint16_t>& bits, DType dtype) 
 }
 
 attention::Strides strides(const Problem& p, int heads, int rows, int D) {
-  if (!p.views) return attention::contiguous(heads, rows, D);
+  if (!p.views) return attention::contiguous(p, heads, rows, D);
   constexpr int gap = 8;  // elements: 16 bytes
   const int64_t head = D + gap, row = heads * head + gap;
   return {rows * row + 2 * gap, head, row};
@@ -198,28 +258,54 @@ GuardedBuffer::GuardedBuffer(size_t bytes, size_t guard, Fill fill)
 
 namespace {
 
-// From the first element of a tensor to behind its last one.
-size_t extent(const Problem& p, int heads, int rows, int D) {
-  const attention::Strides of = strides(p, heads, rows, D);
-  const int64_t last = (p.batch - 1) * of.batch + (heads - 1) * of.head + (rows - 1) * of.row;
-  return heads == 0 ? 0 : size_t(last + D) * sizeof(uint16_t);
+// Where the contiguous pieces of a tensor begin, in bytes, and where it ends. One piece is all that there is to say of
+// most tensors: then `begin` is empty.
+struct Pieces {
+  std::vector<size_t> begin;
+  size_t bytes, end;  // of each piece; of the tensor, rows of no sequence included
+};
+
+Pieces pieces(const Problem& p, GuardedBuffer::Of of, int D) {
+  const bool lse = of == GuardedBuffer::Of::lse, keys = of == GuardedBuffer::Of::keys;
+  const size_t element = lse ? sizeof(float) : sizeof(uint16_t);
+  const int heads = keys ? p.kv_heads : p.heads, rows = keys ? p.seq_k : p.seq_q, total = keys ? p.total_k : p.total_q;
+  if (!p.packed && (lse || !p.views)) return {{}, 0, size_t(p.batch) * heads * rows * D * element};
+  const attention::Strides strides = lse ? attention::Strides{0, total, 1} : harness::strides(p, heads, rows, D);
+  const auto at = [&](int64_t b, int64_t h, int64_t i) {
+    return size_t(b * strides.batch + h * strides.head + i * strides.row) * element;
+  };
+  Pieces all = {{}, D * element, at(p.packed ? 0 : p.batch - 1, heads - 1, (p.packed ? total : rows) - 1)};
+  all.end += all.bytes;
+  int first = 0, b = 0;
+  for (const Problem& one : sequences(p))
+    for (int batch = 0; batch < one.batch; batch++, b++) {
+      const int length = keys ? one.seq_k : one.seq_q;
+      for (int h = 0; h < heads; h++)
+        for (int i = 0; i < length; i++) all.begin.push_back(at(p.packed ? 0 : b, h, first + i));
+      if (p.packed) first += length;
+    }
+  return all;
+}
+
+// [B + 1]
+std::vector<int> cu_seqlens(const Problem& p, int Problem::*length) {
+  std::vector<int> begin(p.packed ? 1 : 0);
+  for (const Problem& one : sequences(p))
+    if (p.packed) begin.push_back(begin.back() + one.*length);
+  return begin;
 }
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(const Problem& p, int heads, int rows, int D, size_t guard)
-    : bytes_(size_t(p.batch) * heads * rows * D * sizeof(uint16_t)),
-      guard_(guard),
-      row_bytes_(p.views ? D * sizeof(uint16_t) : bytes_),
-      extent_(extent(p, heads, rows, D)),
-      buffer_(extent_ == 0 ? 0 : extent_ + 2 * guard) {
-  buffer_.fill(poison);
-  if (!p.views) return;
-  const attention::Strides of = strides(p, heads, rows, D);
-  for (int b = 0; b < p.batch; b++)
-    for (int h = 0; h < heads; h++)
-      for (int i = 0; i < rows; i++)
-        row_begin_.push_back(size_t(b * of.batch + h * of.head + i * of.row) * sizeof(uint16_t));
+GuardedBuffer::GuardedBuffer(const Problem& p, Of rows, int D, size_t guard, bool exists) : guard_(guard) {
+  Pieces all = pieces(p, rows, D);
+  row_bytes_ = all.bytes;
+  row_begin_ = std::move(all.begin);
+  extent_ = exists ? all.end : 0;
+  bytes_ = !exists ? 0 : all.bytes == 0 ? all.end : row_begin_.size() * all.bytes;
+  if (!exists) row_begin_.clear();
+  if (extent_ > 0) buffer_ = DeviceBuffer(extent_ + 2 * guard);
+  if (extent_ > 0) buffer_.fill(poison);
 }
 
 void GuardedBuffer::upload(const void* from) {
@@ -259,21 +345,23 @@ bool GuardedBuffer::guards_intact() const {
 
 DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t workspace_bytes, bool backward,
                              size_t guard)
-    : q(p, p.heads, p.seq_q, p.head_dim, guard),
-      k(p, p.kv_heads, p.seq_k, p.head_dim, guard),
-      v(p, p.kv_heads, p.seq_k, p.v_dim(), guard),
-      o(p, p.heads, p.seq_q, p.v_dim(), guard),
-      lse(p.lse_size() * sizeof(float), guard),
+    : q(p, GuardedBuffer::Of::queries, p.head_dim, guard),
+      k(p, GuardedBuffer::Of::keys, p.head_dim, guard),
+      v(p, GuardedBuffer::Of::keys, p.v_dim(), guard),
+      o(p, GuardedBuffer::Of::queries, p.v_dim(), guard),
+      lse(p, GuardedBuffer::Of::lse, 1, guard),
       workspace(workspace_bytes, guard, guard == 0 ? GuardedBuffer::Fill::nothing : GuardedBuffer::Fill::poison),
       rope_cos(p.rope_size() * sizeof(float), guard),
       rope_sin(p.rope_size() * sizeof(float), guard),
-      d_o(p, backward ? p.heads : 0, p.seq_q, p.v_dim(), guard),
-      dq(p, backward ? p.heads : 0, p.seq_q, p.head_dim, guard),
-      dk(p, backward ? p.kv_heads : 0, p.seq_k, p.head_dim, guard),
-      dv(p, backward ? p.kv_heads : 0, p.seq_k, p.v_dim(), guard),
+      d_o(p, GuardedBuffer::Of::queries, p.v_dim(), guard, backward),
+      dq(p, GuardedBuffer::Of::queries, p.head_dim, guard, backward),
+      dk(p, GuardedBuffer::Of::keys, p.head_dim, guard, backward),
+      dv(p, GuardedBuffer::Of::keys, p.v_dim(), guard, backward),
       alibi(p.alibi_size() * sizeof(float), guard),
       sink(p.sink_size() * sizeof(float), guard),
       d_sink(backward ? p.sink_size() * sizeof(float) : 0, guard),
+      cu_seqlens_q(cu_seqlens(p, &Problem::seq_q).size() * sizeof(int), guard),
+      cu_seqlens_k(cu_seqlens(p, &Problem::seq_k).size() * sizeof(int), guard),
       of_q_(strides(p, p.heads, p.seq_q, p.head_dim)),
       of_k_(strides(p, p.kv_heads, p.seq_k, p.head_dim)),
       of_v_(strides(p, p.kv_heads, p.seq_k, p.v_dim())),
@@ -285,6 +373,8 @@ DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t wor
   if (p.rope) upload_rope(p);
   alibi.upload(in.alibi.data());
   sink.upload(in.sink.data());
+  cu_seqlens_q.upload(cu_seqlens(p, &Problem::seq_q).data());
+  cu_seqlens_k.upload(cu_seqlens(p, &Problem::seq_k).data());
 }
 
 void DeviceTensors::upload_rope(const Problem& p, int first) {
@@ -307,7 +397,9 @@ attention::ForwardArgs DeviceTensors::forward_args() const {
           of_v_,
           of_o_,
           static_cast<const float*>(alibi.data()),
-          static_cast<const float*>(sink.data())};
+          static_cast<const float*>(sink.data()),
+          static_cast<const int*>(cu_seqlens_q.data()),
+          static_cast<const int*>(cu_seqlens_k.data())};
 }
 
 attention::BackwardArgs DeviceTensors::backward_args() const {
@@ -332,7 +424,9 @@ attention::BackwardArgs DeviceTensors::backward_args() const {
           of_v_,
           static_cast<const float*>(alibi.data()),
           static_cast<const float*>(sink.data()),
-          static_cast<float*>(d_sink.data())};
+          static_cast<float*>(d_sink.data()),
+          static_cast<const int*>(cu_seqlens_q.data()),
+          static_cast<const int*>(cu_seqlens_k.data())};
 }
 
 attention::RopeTables DeviceTensors::rope_tables() const {
@@ -343,10 +437,23 @@ std::string DeviceTensors::broken_guard() const {
   const struct {
     const char* name;
     const GuardedBuffer& buffer;
-  } buffers[] = {
-      {"q", q},         {"k", k},       {"v", v},          {"o", o},   {"lse", lse},           {"workspace", workspace},
-      {"d_o", d_o},     {"dq", dq},     {"dk", dk},        {"dv", dv}, {"rope_cos", rope_cos}, {"rope_sin", rope_sin},
-      {"alibi", alibi}, {"sink", sink}, {"d_sink", d_sink}};
+  } buffers[] = {{"q", q},
+                 {"k", k},
+                 {"v", v},
+                 {"o", o},
+                 {"lse", lse},
+                 {"workspace", workspace},
+                 {"d_o", d_o},
+                 {"dq", dq},
+                 {"dk", dk},
+                 {"dv", dv},
+                 {"rope_cos", rope_cos},
+                 {"rope_sin", rope_sin},
+                 {"alibi", alibi},
+                 {"sink", sink},
+                 {"d_sink", d_sink},
+                 {"cu_seqlens_q", cu_seqlens_q},
+                 {"cu_seqlens_k", cu_seqlens_k}};
   for (const auto& [name, buffer] : buffers)
     if (!buffer.guards_intact()) return std::string("memory next to ") + name + " was written to";
   return "";
@@ -355,7 +462,7 @@ std::string DeviceTensors::broken_guard() const {
 size_t device_bytes(const Problem& p, size_t workspace_bytes, bool backward) {
   size_t tensors = 0;  // Q and K, O and V
   for (const int D : {p.head_dim, p.v_dim()})
-    tensors += extent(p, p.heads, p.seq_q, D) + extent(p, p.kv_heads, p.seq_k, D);
+    tensors += pieces(p, GuardedBuffer::Of::queries, D).end + pieces(p, GuardedBuffer::Of::keys, D).end;
   const size_t numbers = p.lse_size() + 2 * p.rope_size() + p.alibi_size() + (backward ? 2 : 1) * p.sink_size();
   return (backward ? 2 : 1) * tensors + numbers * sizeof(float) + workspace_bytes;
 }

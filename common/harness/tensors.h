@@ -30,7 +30,19 @@ constexpr InputKind all_input_kinds[] = {InputKind::spread,     InputKind::growi
                                          InputKind::spike_last, InputKind::spike_tiles, InputKind::large,
                                          InputKind::loud,       InputKind::overflow,    InputKind::sink};
 
-// Values that the storage type holds exactly, widened to float. Layouts as in attention/problem.h.
+// The problem with packed sequences in the place of its batches: `batch` of them, up to seq_q queries and seq_k keys
+// long. One is the longest, some have a single query, no query or no key, and of the others every power of two has as
+// many. A few rows behind the last belong to none.
+attention::Problem packed(attention::Problem problem);
+
+// What packed sequences are each alone; any other problem is its own only one.
+std::vector<attention::Problem> sequences(const attention::Problem& problem);
+
+// Of them all, as attention::flops().
+double flops_of_all(const attention::Problem& problem, bool backward);
+
+// Values that the storage type holds exactly, widened to float. Layouts as in attention/problem.h; of packed sequences
+// those of each one's own problem, one behind the other. The host has no rows that belong to none.
 struct HostTensors {
   std::vector<float> q;      // [B, H, Nq, D]
   std::vector<float> k;      // [B, Hkv, Nk, D]
@@ -41,7 +53,8 @@ struct HostTensors {
 };
 
 // Where the rows of a tensor [B, H, N, D] lie: one behind the other or, for problems with views, by positions first, as
-// a model's projections leave them, with gaps between rows and batches. D is the problem's head_dim or v_dim().
+// a model's projections leave them, with gaps between rows and batches. Packed sequences lie by positions anyhow. D is
+// the problem's head_dim or v_dim().
 attention::Strides strides(const attention::Problem& problem, int heads, int rows, int D);
 
 // The same numbers for the same seed on every machine.
@@ -78,8 +91,10 @@ class GuardedBuffer {
   // nothing: as allocated, so that initcheck sees what is read before it is written
   enum class Fill { poison, nothing };
   GuardedBuffer(size_t bytes, size_t guard, Fill fill = Fill::poison);
-  // A tensor [B, heads, rows, D] of 16-bit numbers, as strides() has it; the gaps between its rows are guards, too.
-  GuardedBuffer(const attention::Problem& problem, int heads, int rows, int D, size_t guard);
+  // A tensor as strides() has it, of 16-bit numbers, or LSE. What lies between its rows, and behind packed sequences,
+  // is guards, too.
+  enum class Of { queries, keys, lse };
+  GuardedBuffer(const attention::Problem& problem, Of rows, int D, size_t guard, bool exists = true);
 
   void* data() const { return bytes_ == 0 ? nullptr : static_cast<char*>(buffer_.data()) + guard_; }
   size_t bytes() const { return bytes_; }  // of what is uploaded and downloaded: without gaps
@@ -113,10 +128,11 @@ struct DeviceTensors {
   std::string broken_guard() const;
 
   GuardedBuffer q, k, v, o, lse, workspace;
-  GuardedBuffer rope_cos, rope_sin;  // empty unless the problem has RoPE
-  GuardedBuffer d_o, dq, dk, dv;     // empty unless backward
-  GuardedBuffer alibi, sink;         // empty unless the problem has them
-  GuardedBuffer d_sink;              // likewise, and unless backward
+  GuardedBuffer rope_cos, rope_sin;          // empty unless the problem has RoPE
+  GuardedBuffer d_o, dq, dk, dv;             // empty unless backward
+  GuardedBuffer alibi, sink;                 // empty unless the problem has them
+  GuardedBuffer d_sink;                      // likewise, and unless backward
+  GuardedBuffer cu_seqlens_q, cu_seqlens_k;  // empty unless the problem is packed
 
  private:
   attention::Strides of_q_, of_k_, of_v_, of_o_;

@@ -119,6 +119,26 @@ std::string Verdict::first_wrong() const {
   return problem;
 }
 
+void Verdict::add(const Verdict& one, int sequence) {
+  rows_checked += one.rows_checked;
+  rows += one.rows;
+  for (const Comparison& its : one.comparisons) {
+    const auto known = std::find_if(comparisons.begin(), comparisons.end(),
+                                    [&](const Comparison& c) { return c.tensor == its.tensor; });
+    if (known == comparisons.end()) {
+      comparisons.push_back(its);
+      continue;
+    }
+    Verdict both;
+    both.comparisons = {*known, its};
+    if (known->passed() && !its.passed())
+      known->first_wrong = "of sequence " + std::to_string(sequence) + ", " + its.first_wrong;
+    const Comparison &worst = both.worst(), &least_accurate = both.least_accurate();
+    known->error = worst.error, known->tolerance = worst.tolerance;
+    known->norm = least_accurate.norm, known->norm_tolerance = least_accurate.norm_tolerance;
+  }
+}
+
 std::string Verdict::inaccurate() const {
   const Comparison& worst = least_accurate();
   if (worst.norm <= worst.norm_tolerance) return "";
@@ -135,11 +155,52 @@ const Comparison& Verdict::least_accurate() const {
 }
 
 bool norms_count(const Problem& p) {
-  return std::min(p.seq_q, p.seq_k) >= 64 && p.seq_k <= 4096 && double(p.batch) * p.heads * p.seq_q * p.seq_k >= 0x1p16;
+  return !p.packed && std::min(p.seq_q, p.seq_k) >= 64 && p.seq_k <= 4096 &&
+         double(p.batch) * p.heads * p.seq_q * p.seq_k >= 0x1p16;
 }
+
+namespace {
+
+// Takes a sequence's part of a tensor after the other.
+class Parts {
+ public:
+  explicit Parts(const std::vector<float>& all) : at_(all.begin()) {}
+  std::vector<float> next(size_t count) {
+    const auto begin = at_;
+    return {begin, at_ += long(count)};
+  }
+
+ private:
+  std::vector<float>::const_iterator at_;
+};
+
+}  // namespace
 
 Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward, ForwardResult given)
     : problem_(p), given_(std::move(given)) {
+  if (p.packed) {
+    Parts q(inputs.q), k(inputs.k), v(inputs.v), d_o(inputs.d_o), slopes(inputs.alibi), o(given_.o), lse(given_.lse);
+    const bool is_given = !given_.lse.empty();
+    for (const Problem& one : sequences(p)) {
+      const HostTensors its_inputs = {q.next(one.q_size()),   k.next(one.kv_size()),         v.next(one.v_size()),
+                                      d_o.next(one.o_size()), slopes.next(one.alibi_size()), inputs.sink};
+      sequences_.push_back(
+          {one, its_inputs, backward,
+           is_given ? ForwardResult{o.next(one.o_size()), lse.next(one.lse_size())} : ForwardResult()});
+      if (is_given || !backward) continue;
+      const ForwardResult& its = sequences_.back().given_;
+      given_.o.insert(given_.o.end(), its.o.begin(), its.o.end());
+      given_.lse.insert(given_.lse.end(), its.lse.begin(), its.lse.end());
+    }
+    d_sink_.resize(backward ? p.sink_size() : 0);
+    d_sink_size_.resize(d_sink_.size());
+    for (Reference& one : sequences_) {
+      one.given_ = {};
+      for (size_t h = 0; h < one.d_sink_.size(); h++)
+        d_sink_[h] += one.d_sink_[h], d_sink_size_[h] += one.d_sink_size_[h];
+    }
+    return;
+  }
   const bool from_its_own = backward && given_.o.empty();
   if (given_.o.empty()) expect_forward(inputs, from_its_own);
   if (from_its_own) {
@@ -156,6 +217,7 @@ Reference::Reference(const Problem& p, const HostTensors& inputs, bool backward,
 }
 
 void Reference::write(std::ostream& to) const {
+  for (const Reference& one : sequences_) one.write(to);
   for (const std::vector<float>* values : {&given_.o, &given_.lse}) write_values(to, *values);
   for (const std::vector<double>* values : {&lse_, &lse_baseline_, &d_sink_, &d_sink_size_}) write_values(to, *values);
   for (const Expected* one : {&o_, &dq_, &dk_, &dv_}) {
@@ -170,6 +232,8 @@ void Reference::write(std::ostream& to) const {
 Reference Reference::read(std::istream& from, const Problem& problem) {
   Reference reference;
   reference.problem_ = problem;
+  if (problem.packed)
+    for (const Problem& one : sequences(problem)) reference.sequences_.push_back(read(from, one));
   for (std::vector<float>* values : {&reference.given_.o, &reference.given_.lse}) read_values(from, *values);
   for (std::vector<double>* values :
        {&reference.lse_, &reference.lse_baseline_, &reference.d_sink_, &reference.d_sink_size_})
@@ -321,10 +385,13 @@ void Reference::expect_gradients(const HostTensors& in) {
 Comparison Reference::compare(const char* tensor, const std::vector<float>& got, const Expected& expected,
                               double factor) const {
   const int heads = int(expected.rows.size());
-  const int D = int(expected.expected.size() / heads / expected.rows[0].size()), rows = int(got.size() / heads / D);
-
   Comparison c;
   c.tensor = tensor;
+  if (got.empty()) {  // of a sequence that has no queries, or no keys
+    c.tolerance = 1;
+    return c;
+  }
+  const int D = int(expected.expected.size() / heads / expected.rows[0].size()), rows = int(got.size() / heads / D);
   Worst baseline;
   for (size_t i = 0; i < expected.expected.size(); i++) baseline.add(expected.baseline[i], expected.expected[i]);
   constexpr double smallest = 1e-6;  // an absolute guard, for results that are nearly all zero
@@ -364,6 +431,16 @@ Verdict Reference::check_forward(const std::vector<float>& o, const std::vector<
   const Problem& p = problem_;
   const int heads = p.batch * p.heads;
   Verdict verdict;
+  if (p.packed) {
+    Parts o_parts(o), lse_parts(lse);
+    for (size_t b = 0; b < sequences_.size(); b++) {
+      const Problem& one = sequences_[b].problem_;
+      verdict.add(
+          sequences_[b].check_forward(o_parts.next(one.o_size()), lse.empty() ? lse : lse_parts.next(one.lse_size())),
+          int(b));
+    }
+    return verdict;
+  }
   verdict.rows_checked = int(lse_.size());
   verdict.rows = heads * p.seq_q;
   verdict.comparisons.push_back(compare("o", o, o_, 2));
@@ -399,11 +476,21 @@ Verdict Reference::check_backward(const std::vector<float>& dq, const std::vecto
                                   const std::vector<float>& dv, const std::vector<float>& d_sink) const {
   const Problem& p = problem_;
   Verdict verdict;
-  verdict.rows_checked = int(dq_.expected.size()) / p.head_dim;
-  verdict.rows = p.batch * p.heads * p.seq_q;
-  verdict.comparisons.push_back(compare("dq", dq, dq_, 3));
-  verdict.comparisons.push_back(compare("dk", dk, dk_, 3));
-  verdict.comparisons.push_back(compare("dv", dv, dv_, 3));
+  if (p.packed) {
+    Parts dq_parts(dq), dk_parts(dk), dv_parts(dv);
+    for (size_t b = 0; b < sequences_.size(); b++) {
+      const Problem& one = sequences_[b].problem_;
+      verdict.add(sequences_[b].check_backward(dq_parts.next(one.q_size()), dk_parts.next(one.kv_size()),
+                                               dv_parts.next(one.v_size())),
+                  int(b));
+    }
+  } else {
+    verdict.rows_checked = int(dq_.expected.size()) / p.head_dim;
+    verdict.rows = p.batch * p.heads * p.seq_q;
+    verdict.comparisons.push_back(compare("dq", dq, dq_, 3));
+    verdict.comparisons.push_back(compare("dk", dk, dk_, 3));
+    verdict.comparisons.push_back(compare("dv", dv, dv_, 3));
+  }
   if (!d_sink.empty()) {
     Comparison c;
     c.tensor = "d_sink";

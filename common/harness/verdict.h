@@ -33,6 +33,9 @@ struct Verdict {
   const Comparison& worst() const;  // the one with the largest error / tolerance, NaN first
   std::string first_wrong() const;  // of the first comparison that failed, or `problem`; empty if passed
 
+  // Takes in that of one of several sequences: of each tensor the worst comparison is kept.
+  void add(const Verdict& one, int sequence);
+
   // The first tensor whose norm is above its tolerance, in a line; empty if there is none. Which problems are large
   // enough to be judged by that, norms_count() says.
   std::string inaccurate() const;
@@ -47,8 +50,8 @@ bool norms_count(const attention::Problem& problem);
 
 // What a forward leaves to its backward, widened.
 struct ForwardResult {
-  std::vector<float> o;    // [B, H, Nq, D]
-  std::vector<float> lse;  // [B, H, Nq]
+  std::vector<float> o;    // [B, H, Nq, D], or of packed sequences as HostTensors has them
+  std::vector<float> lse;  // [B, H, Nq], likewise
 };
 
 // The reference for one problem and its inputs. Small problems are compared whole. Of large ones every head gives a
@@ -73,6 +76,8 @@ struct ForwardResult {
 // where this baseline rounds only what tensor cores need rounded (P and dS where they are multiplied, and the results;
 // S, dP and all sums are fp32), and the second term is what fp32 itself loses. Right kernels on tensor cores reach 0.75
 // to 1 of that baseline, 1.05 where RoPE stores dQ and dK twice; with such a dS it is 1.17 to 1.32.
+//
+// Packed sequences are compared one by one.
 class Reference {
  public:
   // With backward, the gradients too: from O and LSE as `given`, or else from the reference's own, rounded to what a
@@ -112,6 +117,7 @@ class Reference {
   Comparison compare(const char* tensor, const std::vector<float>& got, const Expected& expected, double factor) const;
 
   attention::Problem problem_;
+  std::vector<Reference> sequences_;  // of a packed problem: then only sinks' gradients are below, and what is given
   ForwardResult given_;
   Expected o_, dq_, dk_, dv_;
   std::vector<double> lse_;           // [B, H, rows compared of o]

@@ -8,6 +8,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
 #include <Python.h>  // has to be the first
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -153,7 +154,38 @@ struct Extras {
   double softcap;
   const MaybeTensor& alibi;
   const MaybeTensor& sink;
+  const MaybeTensor& cu_seqlens_q;  // of packed sequences: then tensors are [1, heads, total, head_dim]
+  const MaybeTensor& cu_seqlens_k;
+  int64_t max_seqlen_q, max_seqlen_k;
+
+  bool packed() const { return cu_seqlens_q.has_value(); }
+  int64_t sequences() const { return cu_seqlens_q->size(0) - 1; }
 };
+
+// Where packed sequences begin. What these numbers are only the kernels can know, and the engine.
+const int* check_cu_seqlens(const char* name, const Tensor& tensor, int64_t size, const Tensor& q) {
+  CHECK_VALUE(tensor.device() == q.device(), name, " is on ", tensor.device(), " and q is on ", q.device(),
+              ": all tensors must be on one device");
+  CHECK_VALUE(tensor.scalar_type() == at::kInt, name, " is ", dtype_name(tensor), ": it must be torch.int32");
+  CHECK_VALUE(tensor.dim() == 1 && tensor.size(0) >= 1 && tensor.is_contiguous(), name, " has shape ", tensor.sizes(),
+              ": it must be [sequences + 1], contiguous");
+  CHECK_VALUE(tensor.size(0) == size, "cu_seqlens_q has ", size, " numbers and ", name, " has ", tensor.size(0),
+              ": both must have one more than there are sequences");
+  return tensor.const_data_ptr<int>();
+}
+
+void check_packed(const Extras& extras, const Tensor& q) {
+  CHECK_VALUE(extras.cu_seqlens_q.has_value() == extras.cu_seqlens_k.has_value(), "cu_seqlens_",
+              extras.cu_seqlens_q ? "q" : "k", " is given alone: pass both");
+  if (!extras.packed()) return;
+  const int64_t size = extras.cu_seqlens_q->dim() == 1 ? extras.cu_seqlens_q->size(0) : 0;
+  check_cu_seqlens("cu_seqlens_q", *extras.cu_seqlens_q, size, q);
+  check_cu_seqlens("cu_seqlens_k", *extras.cu_seqlens_k, size, q);
+  for (const auto& [name, most] :
+       {std::pair("max_seqlen_q", extras.max_seqlen_q), {"max_seqlen_k", extras.max_seqlen_k}})
+    CHECK_VALUE(most >= 0 && most <= std::numeric_limits<int>::max(), name, " is ", most,
+                ": it must be the number of tokens of the longest sequence");
+}
 
 bool all_contiguous(std::initializer_list<Tensor> tensors) {
   for (const Tensor& tensor : tensors)
@@ -197,11 +229,12 @@ struct Plan {
 
 // All that a plan depends on: the numbers (of the scale, its bits), the chapter and the rung.
 template <class String>
-using Question = std::tuple<std::array<int64_t, 19>, std::optional<String>, std::optional<String>>;
+using Question = std::tuple<std::array<int64_t, 22>, std::optional<String>, std::optional<String>>;
 
 // For questions without a call, which ask only whether there are such pointers.
 const float some_numbers = 0;
 const faw_strides some_strides = {0, 0, 0};
+const int some_begin = 0;
 
 Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
                float scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
@@ -222,6 +255,12 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
                   .rope_sin = nullptr,
                   .extras = nullptr,
                   .head_dim_v = int(v.size(3))};
+  if (extras.packed()) {
+    plan.problem.batch = int(extras.sequences());
+    plan.problem.seq_q = int(extras.max_seqlen_q), plan.problem.seq_k = int(extras.max_seqlen_k);
+    for (int faw_problem::*size : {&faw_problem::seq_q, &faw_problem::seq_k})  // what is longer is computed, too
+      plan.problem.*size = std::max(plan.problem.*size, 1);
+  }
   constexpr int64_t most = std::numeric_limits<int>::max();
   faw_extras asked = FAW_NO_EXTRAS;
   asked.window_left = int(std::clamp<int64_t>(extras.window_left, -2, most));  // beyond them all are refused
@@ -230,6 +269,10 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   asked.alibi = extras.alibi ? &some_numbers : nullptr;
   asked.sink = extras.sink ? &some_numbers : nullptr;
   asked.q = views ? &some_strides : nullptr;
+  if (extras.packed()) {
+    asked.cu_seqlens_q = asked.cu_seqlens_k = &some_begin;
+    asked.total_q = std::max(int(q.size(2)), 1), asked.total_k = std::max(int(k.size(2)), 1);
+  }
   // An empty problem runs nowhere, but what is refused, and who would take it, is that of one with something in it.
   faw_problem problem = plan.problem;
   problem.extras = &asked;
@@ -258,13 +301,30 @@ const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const
                     std::optional<double> scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   thread_local std::map<Question<std::string>, Plan, std::less<>> plans;
   const float factor = scale ? float(*scale) : faw_default_scale(int(q.size(3)));
-  const Question<std::string_view> question = {
-      {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), int64_t(q.scalar_type()), causal,
-       std::bit_cast<int32_t>(factor), rotates, int64_t(direction), q.device().index(), views, extras.window_left,
-       extras.window_right, std::bit_cast<int64_t>(extras.softcap), extras.alibi.has_value(), extras.sink.has_value(),
-       v.size(3)},
-      chapter,
-      rung};
+  const Question<std::string_view> question = {{q.size(0),
+                                                q.size(1),
+                                                k.size(1),
+                                                q.size(2),
+                                                k.size(2),
+                                                q.size(3),
+                                                int64_t(q.scalar_type()),
+                                                causal,
+                                                std::bit_cast<int32_t>(factor),
+                                                rotates,
+                                                int64_t(direction),
+                                                q.device().index(),
+                                                views,
+                                                extras.window_left,
+                                                extras.window_right,
+                                                std::bit_cast<int64_t>(extras.softcap),
+                                                extras.alibi.has_value(),
+                                                extras.sink.has_value(),
+                                                v.size(3),
+                                                extras.packed() ? extras.sequences() : -1,
+                                                extras.max_seqlen_q,
+                                                extras.max_seqlen_k},
+                                               chapter,
+                                               rung};
   if (const auto known = plans.find(question); known != plans.end()) return known->second;
   constexpr size_t most = 4096;  // a program whose lengths are ever new must not fill the memory
   if (plans.size() == most) plans.clear();
@@ -285,7 +345,14 @@ void* current_stream([[maybe_unused]] const Tensor& q) {
 c10::DataPtr allocate(size_t bytes) { return bytes ? c10::GetAllocator(device_type)->allocate(bytes) : c10::DataPtr(); }
 
 // Is there no query, or no key? Then nothing is run: what has elements is that of rows that see no key.
-bool is_empty(const Tensor& q, const Tensor& k) { return q.numel() == 0 || k.numel() == 0; }
+bool is_empty(const Tensor& q, const Tensor& k, const Extras& extras) {
+  return q.numel() == 0 || k.numel() == 0 || (extras.packed() && extras.sequences() == 0);
+}
+
+// Rows of packed tensors that belong to no sequence are written by nobody: here they are zeros.
+Tensor empty_like(const Tensor& tensor, const Extras& extras) {
+  return extras.packed() ? at::zeros_like(tensor) : at::empty_like(tensor);
+}
 
 // The plan's problem with the tables of RoPE, if there are some.
 faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& cos, const MaybeTensor& sin) {
@@ -304,13 +371,17 @@ struct ExtrasOfACall {
   faw_extras extras = FAW_NO_EXTRAS;
   bool any = false;
 
-  ExtrasOfACall(const Plan& plan, const Tensor& q, const Extras& from) {
+  ExtrasOfACall(const Plan& plan, const Tensor& q, const Extras& from, int total_k) {
     extras.window_left = int(from.window_left), extras.window_right = int(from.window_right);
     extras.softcap = float(from.softcap);
     const std::array<int64_t, 2> of_heads = {plan.problem.batch, plan.problem.heads};
     if (from.alibi) extras.alibi = check_fp32("alibi", *from.alibi, of_heads, q);
     if (from.sink) extras.sink = check_fp32("sink", *from.sink, at::IntArrayRef(of_heads).slice(1, 1), q);
     any = from.window_left != -1 || from.window_right != -1 || from.softcap != 0 || from.alibi || from.sink;
+    if (!from.packed()) return;
+    extras.cu_seqlens_q = from.cu_seqlens_q->const_data_ptr<int>();
+    extras.cu_seqlens_k = from.cu_seqlens_k->const_data_ptr<int>();
+    extras.total_q = int(q.size(2)), extras.total_k = total_k;
   }
   void add_strides(const std::vector<std::pair<const faw_strides * faw_extras::*, const Tensor&>>& tensors) {
     for (size_t i = 0; i < tensors.size(); i++) {
@@ -326,21 +397,25 @@ struct ExtrasOfACall {
 std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos,
                                    const MaybeTensor& sin, bool causal, std::optional<double> scale, Name chapter,
                                    Name rung, Name, Name, int64_t window_left, int64_t window_right, double softcap,
-                                   const MaybeTensor& alibi, const MaybeTensor& sink) {
+                                   const MaybeTensor& alibi, const MaybeTensor& sink, const MaybeTensor& cu_seqlens_q,
+                                   const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
   check_inputs(q, k, v);
   const c10::DeviceGuard guard(q.device());
-  const Extras extras = {window_left, window_right, softcap, alibi, sink};
-  const bool views = !all_contiguous({q, k, v});
+  const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,
+                         cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k};
+  check_packed(extras, q);
+  const bool views = extras.packed() || !all_contiguous({q, k, v});
   const Plan& plan =
       plan_of(Direction::forward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor o = at::empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)));  // v is not the wider one
-  ExtrasOfACall of_call(plan, q, extras);
+  const Tensor o = empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)), extras);  // v is not the wider one
+  ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
   if (views) of_call.add_strides({{&faw_extras::q, q}, {&faw_extras::k, k}, {&faw_extras::v, v}, {&faw_extras::o, o}});
   problem.extras = of_call.given();
   const Tensor lse =
       at::empty(plan.writes_lse ? q.sizes().slice(0, 3) : at::IntArrayRef(0), q.options().dtype(at::kFloat));
-  if (is_empty(q, k)) {
+  if (extras.packed()) lse.zero_();
+  if (is_empty(q, k, extras)) {
     o.zero_();
     if (sink && plan.writes_lse)
       lse.copy_(sink->unsqueeze(1));  // the logarithm of the only term
@@ -356,17 +431,16 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
 }
 
 // (dq, dk, dv, dsink); without a sink dsink has no elements.
-std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const Tensor& q, const Tensor& k,
-                                                    const Tensor& v, const Tensor& o, const Tensor& lse,
-                                                    const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
-                                                    std::optional<double> scale, Name chapter, Name rung,
-                                                    int64_t window_left, int64_t window_right, double softcap,
-                                                    const MaybeTensor& alibi, const MaybeTensor& sink) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
+    const Tensor& any_d_o, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o, const Tensor& lse,
+    const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale, Name chapter, Name rung,
+    int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
+    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
   check_inputs(q, k, v);
   check_tensor("o", o, q);
   check_shape("o", o, shape_with(q, v.size(3)));
   // How it lies is autograd's choice: the gradient of a sum is one number, expanded.
-  const bool views = !all_contiguous({q, k, v, o});
+  const bool views = cu_seqlens_q || !all_contiguous({q, k, v, o});
   const bool fits =
       aligned(any_d_o) && any_d_o.dim() == 4 && (views ? has_whole_rows(any_d_o) : any_d_o.is_contiguous());
   const Tensor d_o = fits ? any_d_o : any_d_o.clone(at::MemoryFormat::Contiguous);
@@ -374,14 +448,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor& any_d_o, const
   check_shape("d_o", d_o, o.sizes());
   const float* lse_data = check_fp32("lse", lse, q.sizes().slice(0, 3), q);
   const c10::DeviceGuard guard(q.device());
-  const Extras extras = {window_left, window_right, softcap, alibi, sink};
+  const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,
+                         cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k};
+  check_packed(extras, q);
   const Plan& plan =
       plan_of(Direction::backward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
+  const Tensor dq = empty_like(q, extras), dk = empty_like(k, extras), dv = empty_like(v, extras);
   const Tensor d_sink = at::empty({sink ? q.size(1) : 0}, q.options().dtype(at::kFloat));
-  ExtrasOfACall of_call(plan, q, extras);
-  if (is_empty(q, k)) {
+  ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
+  if (is_empty(q, k, extras)) {
     for (const Tensor& gradient : {dq, dk, dv, d_sink}) gradient.zero_();
     return {dq, dk, dv, d_sink};
   }
@@ -430,22 +506,25 @@ struct Attention : torch::autograd::Function<Attention> {
                         const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale,
                         Name chapter, Name rung, Name backward_chapter, Name backward_rung, int64_t window_left,
                         int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
-                        Tensor* lse) {
+                        const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q,
+                        int64_t max_seqlen_k, Tensor* lse) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Tensor o;
-    std::tie(o, *lse) = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
-                                     window_left, window_right, softcap, alibi, sink);
+    std::tie(o, *lse) =
+        call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
+                     window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
     context->save_for_backward({q, k, v, o, *lse, cos.value_or(Tensor()), sin.value_or(Tensor()),
-                                alibi.value_or(Tensor()), sink.value_or(Tensor())});
+                                alibi.value_or(Tensor()), sink.value_or(Tensor()), cu_seqlens_q.value_or(Tensor()),
+                                cu_seqlens_k.value_or(Tensor())});
     context->set_materialize_grads(false);
-    context->saved_data["options"] =
-        std::tuple(causal, scale, backward_chapter, backward_rung, window_left, window_right, softcap);
+    context->saved_data["options"] = std::tuple(causal, scale, backward_chapter, backward_rung, window_left,
+                                                window_right, softcap, max_seqlen_q, max_seqlen_k);
     return o;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     constexpr size_t of_sink = 15;
-    variable_list found(17);  // of the arguments that are no tensors, and of the tables and slopes, there is none
+    variable_list found(21);  // of the arguments that are no tensors, and of the tables and slopes, there is none
     if (!gradients[0].defined()) return found;
     const variable_list saved = context->get_saved_variables();
     const auto table = [&](size_t i) { return saved[i].defined() ? MaybeTensor(saved[i]) : std::nullopt; };
@@ -453,22 +532,21 @@ struct Attention : torch::autograd::Function<Attention> {
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     const auto& options = context->saved_data["options"].toTupleRef().elements();
-    std::tie(found[0], found[1], found[2], found[of_sink]) =
-        call_backward(gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6),
-                      options[0].toBool(), options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
-                      options[3].toOptional<std::string_view>(), options[4].toInt(), options[5].toInt(),
-                      options[6].toDouble(), table(7), table(8));
+    std::tie(found[0], found[1], found[2], found[of_sink]) = call_backward(
+        gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6), options[0].toBool(),
+        options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
+        options[3].toOptional<std::string_view>(), options[4].toInt(), options[5].toInt(), options[6].toDouble(),
+        table(7), table(8), table(9), table(10), options[7].toInt(), options[8].toInt());
     if (!saved[8].defined()) found[of_sink] = Tensor();
     return found;
   }
 };
 
-std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
-                                                const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
-                                                std::optional<double> scale, Name chapter, Name rung,
-                                                Name backward_chapter, Name backward_rung, int64_t window_left,
-                                                int64_t window_right, double softcap, const MaybeTensor& alibi,
-                                                const MaybeTensor& sink) {
+std::tuple<Tensor, Tensor> forward_for_autograd(
+    const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
+    std::optional<double> scale, Name chapter, Name rung, Name backward_chapter, Name backward_rung,
+    int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
+    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
   refuse_tangents({{"q", q}, {"k", k}, {"v", v}});
   CHECK_VALUE(!alibi || !alibi->requires_grad(), "alibi requires gradients: slopes have none");
   if (at::GradMode::is_enabled() &&
@@ -476,32 +554,36 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
       check_inputs(q, k, v);
       const c10::DeviceGuard guard(q.device());
-      plan_of(Direction::backward, q, k, v, !all_contiguous({q, k, v}), causal, scale, rotates(cos, sin),
-              {window_left, window_right, softcap, alibi, sink}, backward_chapter, backward_rung);
+      const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,
+                             cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k};
+      check_packed(extras, q);
+      plan_of(Direction::backward, q, k, v, extras.packed() || !all_contiguous({q, k, v}), causal, scale,
+              rotates(cos, sin), extras, backward_chapter, backward_rung);
     }
     Tensor lse;
     Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
-                                window_left, window_right, softcap, alibi, sink, &lse);
+                                window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k,
+                                max_seqlen_q, max_seqlen_k, &lse);
     return {o, lse};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
-                      window_right, softcap, alibi, sink);
+                      window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
 }
 
 c10::DispatchKey autocast_key() { return at::autocast::get_autocast_dispatch_key_from_device_type(device_type); }
 
-std::tuple<Tensor, Tensor> forward_for_autocast(const Tensor& q, const Tensor& k, const Tensor& v,
-                                                const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
-                                                std::optional<double> scale, Name chapter, Name rung,
-                                                Name backward_chapter, Name backward_rung, int64_t window_left,
-                                                int64_t window_right, double softcap, const MaybeTensor& alibi,
-                                                const MaybeTensor& sink) {
+std::tuple<Tensor, Tensor> forward_for_autocast(
+    const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
+    std::optional<double> scale, Name chapter, Name rung, Name backward_chapter, Name backward_rung,
+    int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
+    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(autocast_key());
   const at::ScalarType dtype = at::autocast::get_autocast_dtype(device_type);
   const auto cast = [dtype](const Tensor& tensor) { return at::autocast::cached_cast(dtype, tensor, device_type); };
   return call_forward(cast(q), cast(k), cast(v), cos, sin, causal, scale, chapter, rung, backward_chapter,
-                      backward_rung, window_left, window_right, softcap, alibi, sink);
+                      backward_rung, window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k,
+                      max_seqlen_q, max_seqlen_k);
 }
 
 // The last arguments name the rungs of both directions; cos and sin are the tables of RoPE. The shapes of what comes
@@ -511,12 +593,14 @@ TORCH_LIBRARY(flash_attention_workbook, library) {
   library.def(
       "forward(Tensor q, Tensor k, Tensor v, Tensor? cos, Tensor? sin, bool causal, float? scale, str? chapter, str? "
       "rung, str? backward_chapter, str? backward_rung, int window_left=-1, int window_right=-1, float softcap=0, "
-      "Tensor? alibi=None, Tensor? sink=None) -> (Tensor, Tensor)",
+      "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, int "
+      "max_seqlen_q=0, int max_seqlen_k=0) -> (Tensor, Tensor)",
       tags);
   library.def(
       "backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor? cos, Tensor? sin, bool causal, "
       "float? scale, str? chapter, str? rung, int window_left=-1, int window_right=-1, float softcap=0, "
-      "Tensor? alibi=None, Tensor? sink=None) -> (Tensor, Tensor, Tensor, Tensor)",
+      "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, int "
+      "max_seqlen_q=0, int max_seqlen_k=0) -> (Tensor, Tensor, Tensor, Tensor)",
       tags);
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {  // one of them, to be refused
     library.impl("forward", torch::dispatch(key, forward));
@@ -575,6 +659,13 @@ int64_t side_in(PyObject* object) {
   return number;
 }
 
+int64_t length_in(const char* name, PyObject* object) {
+  const long long number = PyLong_Check(object) ? PyLong_AsLongLong(object) : -1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  CHECK_VALUE(number >= 0, name, " is ", repr(object), ": it must be the number of tokens of the longest sequence");
+  return number;
+}
+
 double softcap_in(PyObject* object) {
   const std::optional<double> number = scale_in(object);
   return number.value_or(0);
@@ -588,10 +679,10 @@ PyObject* tuple_of(std::tuple<Tensors...> tensors) {
   return std::apply(wrapped, tensors).release().ptr();
 }
 
-// The operator, as torch.ops.flash_attention_workbook.forward.default, with these 16 arguments in order.
+// The operator, as torch.ops.flash_attention_workbook.forward.default, with these 20 arguments in order.
 PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 16, message("forward takes 16 arguments: it was given ", count));
+  TORCH_CHECK_TYPE(count == 20, message("forward takes 20 arguments: it was given ", count));
   const Tensor &q = tensor_in("q", arguments[0]), &k = tensor_in("k", arguments[1]), &v = tensor_in("v", arguments[2]);
   const MaybeTensor cos = table_in("rope's cos", arguments[3]), sin = table_in("rope's sin", arguments[4]);
   const bool causal = causal_in(arguments[5]);
@@ -602,20 +693,24 @@ PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count
   const int64_t window_left = side_in(arguments[11]), window_right = side_in(arguments[12]);
   const double softcap = softcap_in(arguments[13]);
   const MaybeTensor alibi = table_in("alibi", arguments[14]), sink = table_in("sink", arguments[15]);
+  const MaybeTensor cu_seqlens_q = table_in("cu_seqlens_q", arguments[16]);
+  const MaybeTensor cu_seqlens_k = table_in("cu_seqlens_k", arguments[17]);
+  const int64_t max_seqlen_q = length_in("max_seqlen_q", arguments[18]);
+  const int64_t max_seqlen_k = length_in("max_seqlen_k", arguments[19]);
   std::tuple<Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
     output = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
-                          window_right, softcap, alibi, sink);
+                          window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS
 }
 
-// The operator backward, likewise, with its 17 arguments in order.
+// The operator backward, likewise, with its 21 arguments in order.
 PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 17, message("backward takes 17 arguments: it was given ", count));
+  TORCH_CHECK_TYPE(count == 21, message("backward takes 21 arguments: it was given ", count));
   const Tensor& d_o = tensor_in("d_o", arguments[0]);
   const Tensor &q = tensor_in("q", arguments[1]), &k = tensor_in("k", arguments[2]), &v = tensor_in("v", arguments[3]);
   const Tensor &o = tensor_in("o", arguments[4]), &lse = tensor_in("lse", arguments[5]);
@@ -626,11 +721,15 @@ PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   const int64_t window_left = side_in(arguments[12]), window_right = side_in(arguments[13]);
   const double softcap = softcap_in(arguments[14]);
   const MaybeTensor alibi = table_in("alibi", arguments[15]), sink = table_in("sink", arguments[16]);
+  const MaybeTensor cu_seqlens_q = table_in("cu_seqlens_q", arguments[17]);
+  const MaybeTensor cu_seqlens_k = table_in("cu_seqlens_k", arguments[18]);
+  const int64_t max_seqlen_q = length_in("max_seqlen_q", arguments[19]);
+  const int64_t max_seqlen_k = length_in("max_seqlen_k", arguments[20]);
   std::tuple<Tensor, Tensor, Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
     output = call_backward(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left, window_right,
-                           softcap, alibi, sink);
+                           softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS

@@ -24,7 +24,9 @@ class Extras(ctypes.Structure):
 
     TENSORS = ("q", "k", "v", "o", "d_o", "dq", "dk", "dv")
     _fields_ = [("window_left", ctypes.c_int), ("window_right", ctypes.c_int), ("softcap", ctypes.c_float)]
-    _fields_ += [(name, ctypes.c_void_p) for name in ("alibi", "sink", "d_sink", *TENSORS)]
+    _fields_ += [(name, ctypes.c_void_p) for name in ("alibi", "sink", "d_sink", *TENSORS, "cu_seqlens_q",
+                                                      "cu_seqlens_k")]
+    _fields_ += [("total_q", ctypes.c_int), ("total_k", ctypes.c_int)]
 
 
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)

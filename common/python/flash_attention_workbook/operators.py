@@ -45,10 +45,11 @@ def _pair(rope):
     return tuple(rope)
 
 
-def _extras(q, window, softcap, alibi, sink):
-    """(left, right, softcap, alibi [B, H], sink): as the operators take what models add."""
+def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0)):
+    """(left, right, softcap, alibi [B, H], sink, ..): as the operators take what models add, and at last where packed
+    sequences are."""
     if window is None and softcap is None and alibi is None and sink is None:
-        return -1, -1, 0.0, None, None
+        return -1, -1, 0.0, None, None, *packed
     if window is not None and (not isinstance(window, (tuple, list)) or len(window) != 2):
         raise ValueError(f"window is {window!r}: it must be a pair (left, right) of numbers of keys, -1 for all")
     left, right = (-1, -1) if window is None else window
@@ -56,8 +57,9 @@ def _extras(q, window, softcap, alibi, sink):
         raise ValueError(f"softcap is {softcap!r}: it must be a number above 0, or None")
     _require_tensors(**{name: value for name, value in (("alibi", alibi), ("sink", sink)) if value is not None})
     if alibi is not None and alibi.dim() == 1:  # the same slopes in every batch
-        alibi = alibi.expand(q.shape[0], -1).contiguous()
-    return left, right, 0.0 if softcap is None else float(softcap), alibi, sink
+        batch = q.shape[0] if packed[0] is None else packed[0].numel() - 1
+        alibi = alibi.expand(batch, -1).contiguous()
+    return left, right, 0.0 if softcap is None else float(softcap), alibi, sink, *packed
 
 
 def _forward(*arguments):
@@ -113,9 +115,9 @@ def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=
 
 @torch.library.register_fake("flash_attention_workbook::forward")
 def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left=-1, window_right=-1,
-      softcap=0.0, alibi=None, sink=None):
-    for name, tensor in (("k", k), ("v", v)):
-        if tensor.device != q.device:  # of several devices PyTorch asks "meta" first
+      softcap=0.0, alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0):
+    for name, tensor in (("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)):
+        if tensor is not None and tensor.device != q.device:  # of several devices PyTorch asks "meta" first
             raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
     writes_lse = chapter is None or library.has("lse", chapter, rung)
     head_dim = v.shape[-1]  # which may be less than q's, and not more
@@ -125,7 +127,7 @@ def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backwar
 
 @torch.library.register_fake("flash_attention_workbook::backward")
 def _(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left=-1, window_right=-1, softcap=0.0,
-      alibi=None, sink=None):
+      alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0):
     return (torch.empty_like(q), torch.empty_like(k), torch.empty_like(v),
             q.new_empty(0 if sink is None else q.shape[1], dtype=torch.float32))
 
@@ -169,6 +171,31 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
     cos, sin = (None, None) if rope is None else _pair(rope)
     return _forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
                     *_extras(q, window, softcap, alibi, sink))[0]
+
+
+def attention_packed(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None,
+                     window=None, softcap=None, alibi=None, sink=None):
+    """attention() of sequences that lie one behind the other, without padding: o, [total_q, H, D], of q [total_q, H, D],
+    k and v [total_k, Hkv, D].
+
+    cu_seqlens_q and cu_seqlens_k, int32 [sequences + 1] where q is, say where they begin, and the last one ends: 0
+    first, none below the one before it, the last at most the total. A sequence may be empty. Rows behind the last
+    sequence are of none: their o and gradients are 0. max_seqlen_q and max_seqlen_k, the lengths of the longest
+    sequences, decide only in which order things are computed.
+
+    Each sequence is masked and aligned on its own. The other arguments are attention()'s; alibi is [H] or [sequences,
+    H]. Lengths may change between replays of a CUDA graph, in the same cu_seqlens. If those are none, on a GPU o and
+    all gradients are NaN, since only the kernels can know; on the engine they are refused.
+    """
+    _require_tensors(q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.layout != torch.strided or tensor.is_nested or tensor.dim() != 3:
+            shape = "a sparse or nested tensor" if tensor.is_nested else f"of shape {list(tensor.shape)}"
+            raise ValueError(f"{name} is {shape}: it must be [total, heads, head_dim]")
+    o = _forward(*[x.transpose(0, 1).unsqueeze(0) for x in (q, k, v)], None, None, causal, scale, None, None, None,
+                 None, *_extras(q, window, softcap, alibi, sink,
+                                (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)))[0]
+    return o.squeeze(0).transpose(0, 1)
 
 
 def _band(mask, query, key):

@@ -326,6 +326,60 @@ TEST_F(Capi, TakesAVWithItsOwnHeadDim) {
   }
 }
 
+TEST_F(Capi, TakesPackedSequences) {
+  Problem p = chapter_suite::ragged(64).problem;
+  p.batch = 6;
+  p = harness::packed(p);
+  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+  const harness::Reference reference(p, inputs, true);
+  faw_problem problem = as_c(p);
+  faw_extras extras = FAW_NO_EXTRAS;
+  problem.extras = &extras;
+  extras.total_q = p.total_q, extras.total_k = p.total_k;
+  const auto give = [&](const DeviceTensors& t) {
+    extras.cu_seqlens_q = t.forward_args().cu_seqlens_q, extras.cu_seqlens_k = t.forward_args().cu_seqlens_k;
+  };
+  give(DeviceTensors(p, inputs, 0, false));  // for questions, that there are some
+
+  const char* chapter = "";
+  size_t bytes = 0;
+  ASSERT_EQ(faw_default_chapter(&problem, 0, 0, &chapter), FAW_OK) << faw_error();
+  EXPECT_STREQ(chapter, "12_variants");
+  ASSERT_EQ(faw_forward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+  DeviceTensors of_forward(p, inputs, bytes, false);
+  give(of_forward);
+  ASSERT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_OK) << faw_error();
+  check(cudaDeviceSynchronize());
+  EXPECT_EQ(check_forward(of_forward, p, reference, true).first_wrong(), "");
+
+  ASSERT_EQ(faw_backward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+  DeviceTensors of_backward(p, inputs, bytes, true);
+  harness::upload_forward(of_backward, p, reference);
+  give(of_backward);
+  ASSERT_EQ(backward(chapter, nullptr, problem, of_backward), FAW_OK) << faw_error();
+  check(cudaDeviceSynchronize());
+  EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
+
+  const auto refused = [&](const std::string& text) {
+    EXPECT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_INVALID);
+    EXPECT_NE(std::string(faw_error()).find(text), std::string::npos) << faw_error();
+  };
+  double flops = 0;
+  EXPECT_EQ(faw_flops(&problem, 0, &flops), FAW_INVALID);
+  give(of_forward);
+  extras.cu_seqlens_k = nullptr;
+  refused("cu_seqlens_k is NULL");
+  extras.cu_seqlens_k = reinterpret_cast<const int*>(reinterpret_cast<uintptr_t>(extras.cu_seqlens_q) + 2);
+  refused("cu_seqlens_k is not aligned to 4 bytes");
+  extras.cu_seqlens_q = extras.cu_seqlens_k = nullptr;
+  refused("and cu_seqlens_q and cu_seqlens_k are NULL: the totals are of packed sequences");
+  give(of_forward);
+  extras.total_q = 0;
+  refused("total-q is 0: it must be at least 1");
+  extras.total_q = 10;
+  if (!on_gpu) refused("it must be at most total_q, 10");
+}
+
 TEST_F(Capi, TakesTheLastRungUnlessOneIsNamed) {
   const auto inputs = harness::make_inputs(small_problem(), harness::InputKind::spread, 7);
   for (const Chapter* chapter : all_chapters()) {

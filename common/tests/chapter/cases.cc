@@ -24,7 +24,8 @@ std::string name(const Case& c) {
   const auto side = [](int keys) { return keys < 0 ? std::string("all") : std::to_string(keys); };
   if (extras(p) & attention::window) text << "_window_" << side(p.window_left) << "_" << side(p.window_right);
   if (extras(p) & attention::softcap) text << "_softcap" << p.softcap;
-  text << (p.alibi ? "_alibi" : "") << (p.sink ? "_sink" : "") << (p.views ? "_views" : "");
+  text << (p.alibi ? "_alibi" : "") << (p.sink ? "_sink" : "") << (p.views ? "_views" : "")
+       << (p.packed ? "_packed" : "");
   if (p.scale != attention::default_scale(p.head_dim)) text << "_scale" << p.scale;
   return text.str();
 }

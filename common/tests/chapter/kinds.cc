@@ -1,6 +1,7 @@
 #include "tests/chapter/kinds.h"
 
 #include <algorithm>
+#include <climits>
 #include <iterator>
 
 #include "device/cuda_error.h"
@@ -191,6 +192,12 @@ Case with(const Extra& extra, Case c) {
   return c;
 }
 
+// Sequences of a case's lengths at most. The second of them has one query, the fourth none, the sixth no key.
+Case packed(Case c) {
+  c.problem = harness::packed(c.problem);
+  return c;
+}
+
 // The usual inputs, and 2^16 scores: see norms_count(). Where one weight decides alone, or where dP and its mean nearly
 // cancel, norms are those of other errors than roundings, and differ from kernel to kernel.
 std::vector<Case> enough_for_norms() {
@@ -331,7 +338,81 @@ std::vector<Case> extras_together() {
           with({.left = 50, .right = 9, .softcap = 4, .sink = true, .views = true}, small(2))
               .for_("all that can be had together"),
           with({.left = 50, .right = 0, .alibi = true, .sink = true, .views = true}, small(3))
-              .for_("the same, with the other score function")};
+              .for_("the same, with the other score function"),
+          packed(with({.left = 33, .right = 0, .alibi = true, .sink = true},
+                      make({5, 2, 1, 150, 90, 64}, DType::bf16, Mask::none)))
+              .for_("packed sequences, a window, ALiBi and a sink")};
+}
+
+std::vector<Case> packed_sequences() {
+  return {packed(make({7, 2, 1, 150, 150, 64}, DType::fp16, Mask::causal))
+              .for_("documents as a model is trained on them, a group of heads; D = 64"),
+          packed(make({5, 2, 2, 300, 200, 128}, DType::bf16, Mask::none)).for_("other lengths of keys; D = 128"),
+          packed(make({6, 2, 1, 70, 330, 64}, DType::bf16, Mask::causal)).for_("few queries beside many keys"),
+          packed(make({6, 1, 1, 260, 65, 128}, DType::fp16, Mask::causal)).for_("queries that see no key"),
+          packed(make({1, 2, 1, 129, 65, 64}, DType::fp16, Mask::none)).for_("one sequence"),
+          packed(make({260, 1, 1, 2, 5, 64}, DType::fp16, Mask::causal))
+              .for_("more sequences than a thread block counts at a time, all shorter than a tile"),
+          packed(make({2, 40, 40, 20, 130, 64}, DType::bf16, Mask::none)).for_("more heads than go round at once"),
+          packed(make({4, 2, 1, 65, 97, 40}, DType::bf16, Mask::causal)).for_("a head dim that is padded"),
+          packed(with({.sink = true}, make({7, 4, 2, 70, 130, 64}, DType::fp16, Mask::causal)))
+              .for_("a sink, whose gradient sequences add to"),
+          packed(with({.left = 40, .right = 3, .softcap = 3}, make({6, 2, 1, 150, 200, 128}, DType::fp16, Mask::none)))
+              .for_("a window and a softcap"),
+          packed(with({.alibi = true}, make({6, 4, 2, 100, 150, 64}, DType::bf16, Mask::causal)))
+              .for_("slopes of heads and sequences"),
+          packed(with({.views = true}, make({4, 4, 2, 150, 70, 128}, DType::fp16, Mask::causal)))
+              .for_("positions and heads with gaps between them"),
+          packed(with({.left = 50, .right = -1, .sink = true, .views = true},
+                      make({6, 2, 1, 150, 150, 64}, DType::fp16, Mask::causal)))
+              .for_("a window under the causal mask, and a sink, with strides"),
+          packed(with({.views = true}, make({4, 2, 1, 65, 97, 72}, DType::bf16, Mask::causal)))
+              .for_("a padded head dim, and strides")};
+}
+
+// What cu_seqlens may be that are none, in the place of those that the case has. All results must then be NaN, and
+// nothing but results may be written to.
+template <class Pass>
+std::string not_nan_of_wrong_lengths(const Pass& pass, const Case& c) {
+  constexpr bool backward = std::is_same_v<Pass, attention::Backward>;
+  const Problem& p = c.problem;
+  if (!attention::unsupported(pass, p).empty()) return "";
+  const struct {
+    const char* name;
+    int entry, value;  // of the queries' or, below 0, counted from the end
+  } mistakes[] = {{"fall", 1, p.total_q},
+                  {"do not begin with 0", 0, 1},
+                  {"begin below 0", 0, -64},
+                  {"end behind the tensor", -1, p.total_q + 1},
+                  {"end far behind it", -1, INT_MAX},
+                  {"end below 0", -1, INT_MIN}};
+  for (const bool of_keys : {false, true})
+    for (const auto& mistake : mistakes) {
+      harness::DeviceTensors device(p, solved(c, false).inputs, pass.workspace_bytes(p), backward);
+      harness::GuardedBuffer& lengths = of_keys ? device.cu_seqlens_k : device.cu_seqlens_q;
+      std::vector<int> wrong(lengths.bytes() / sizeof(int));
+      lengths.download(wrong.data());
+      const int beyond = of_keys ? p.total_k - p.total_q : 0;
+      wrong[mistake.entry < 0 ? wrong.size() - 1 : size_t(mistake.entry)] =
+          mistake.value >= p.total_q && mistake.value < INT_MAX ? mistake.value + beyond : mistake.value;
+      lengths.upload(wrong.data());
+      std::vector<harness::GuardedBuffer*> results = {&device.o, &device.lse};
+      if (backward) results = {&device.dq, &device.dk, &device.dv, &device.d_sink};
+      for (harness::GuardedBuffer* result : results) result->upload(std::vector<char>(result->bytes()).data());
+      if constexpr (backward)
+        pass.run(p, device.backward_args(), nullptr);
+      else
+        pass.run(p, device.forward_args(), nullptr);
+      check(cudaDeviceSynchronize());
+      for (const harness::GuardedBuffer* result : results) {
+        std::vector<unsigned char> bytes(result->bytes());
+        result->download(bytes.data());
+        if (std::any_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != 0xff; }))
+          return std::string("of cu_seqlens that ") + mistake.name + ", a result is not NaN";
+      }
+      if (const std::string broken = device.broken_guard(); !broken.empty()) return broken;
+    }
+  return "";
 }
 
 Case another_scale() {
@@ -343,13 +424,15 @@ Case another_scale() {
 std::vector<Case> both_ragged() {
   return {ragged(64).for_("three tiles both ways, D = 64"), ragged(128).for_("three tiles both ways, D = 128"),
           with({.head_dim_v = 128}, make({1, 2, 1, 150, 170, 192}, DType::fp16, Mask::causal))
-              .for_("the same, and V has its own head dim")};
+              .for_("the same, and V has its own head dim"),
+          packed(make({6, 2, 1, 150, 170, 64}, DType::fp16, Mask::causal)).for_("packed sequences")};
 }
 
 std::vector<Case> with_many_tiles() {
   return {many_tiles(64).for_("four blocks of keys add to a row, D = 64"),
           many_tiles(128).for_("four blocks of keys add to a row, D = 128"),
-          with({.head_dim_v = 128}, many_tiles(192)).for_("the same, and V has its own head dim")};
+          with({.head_dim_v = 128}, many_tiles(192)).for_("the same, and V has its own head dim"),
+          packed(many_tiles(64)).for_("a packed sequence of four blocks of keys")};
 }
 
 // Cases whose number of tiles does not grow with a block's memory.
@@ -538,6 +621,11 @@ std::vector<Case> checked() {
                       .for_("rows and keys that see nothing, and a score function, D = 128"));
   cases.push_back(with({.head_dim_v = 128}, make({1, 2, 1, 65, 129, 192}, DType::fp16, Mask::causal))
                       .for_("a V with its own head dim"));
+  cases.push_back(packed(make({5, 2, 1, 70, 140, 64}, DType::fp16, Mask::causal))
+                      .for_("packed sequences, of which some are empty, D = 64"));
+  cases.push_back(packed(with({.left = 33, .right = 5, .softcap = 3, .sink = true, .views = true},
+                              make({5, 1, 1, 40, 90, 128}, DType::bf16, Mask::none)))
+                      .for_("the same with all extras, D = 128"));
   return cases;
 }
 
@@ -586,6 +674,16 @@ std::vector<Kind> make_kinds() {
       solving_with_extras("scores", "scores or gradients without their function, or without its derivative", scores()),
       solving_with_extras("sinks", "sinks that are missing in a sum, in LSE or in a gradient", sinks()),
       solving_with_extras("views", "strides that are forgotten, and numbers between rows", tensors_with_strides()),
+      solving_with_extras("packed", "sequences that see one another, begin elsewhere, or are left out",
+                          packed_sequences()),
+      kind("wrong_lengths", "numbers, or writes elsewhere, where packed sequences begin or end nowhere",
+           {packed(with({.sink = true}, make({7, 2, 1, 70, 130, 64}, DType::fp16, Mask::causal)))
+                .for_("sequences of all lengths, and sinks' gradients")},
+           [](const auto& pass, const Case& c) {
+             const std::string wrong = not_nan_of_wrong_lengths(pass, c);
+             const LittleSharedMemory little;  // where a chapter may have another loop
+             return wrong.empty() ? not_nan_of_wrong_lengths(pass, c) : wrong;
+           }),
       solving_with_extras("extras", "extras that are right alone and not together", extras_together()),
       kind("refusals", "what nobody supports, and is not refused", unsupported_head_dims(),
            [](const auto& pass, const Case& c) { return refusal_missing(pass, c); }),

@@ -34,7 +34,47 @@ struct Inputs {
   const float* lse;
   const float* alibi;
   const float* sink;
+  const int* begin_q;  // cu_seqlens
+  const int* begin_k;
+  int lse_rows;  // of a head
 };
+
+// The packed sequence that a position of the queries or of the keys is in: what is left of the problem and the inputs
+// is that sequence's, and `begin` is its first position. False if it is in none.
+template <class T>
+__device__ bool enter(ExtraMutation mutation, Problem& p, Inputs<T>& in, const int* own, int position, int& begin) {
+  int b = 0;
+  while (b < p.batch && position >= own[b + 1]) ++b;
+  if (b == p.batch) return false;
+  const int q = in.begin_q[b], k = mutation == ExtraMutation::keys_where_queries_begin ? q : in.begin_k[b];
+  begin = own[b];
+  for (Tensor<const T>* of_queries : {&in.q, &in.o, &in.d_o}) of_queries->data += q * of_queries->strides.row;
+  for (Tensor<const T>* of_keys : {&in.k, &in.v}) of_keys->data += k * of_keys->strides.row;
+  in.lse += q;
+  if (p.alibi && mutation != ExtraMutation::slopes_of_one_sequence) in.alibi += b * p.heads;
+  p.seq_q = in.begin_q[b + 1] - q;
+  p.seq_k = in.begin_k[b + 1] - in.begin_k[b];
+  return true;
+}
+
+template <class T>
+__device__ bool lengths_are_wrong(const Problem& p, const Inputs<T>& in) {
+  if (!p.packed) return false;
+  bool wrong = in.begin_q[0] != 0 || in.begin_k[0] != 0;
+  wrong = wrong || in.begin_q[p.batch] > p.total_q || in.begin_k[p.batch] > p.total_k;
+  for (int b = 0; b < p.batch; ++b)
+    wrong = wrong || in.begin_q[b + 1] < in.begin_q[b] || in.begin_k[b + 1] < in.begin_k[b];
+  return wrong;
+}
+
+template <class T>
+__device__ void fill(T* row, int n, float value) {
+  for (int d = 0; d < n; ++d) row[d] = from_float<T>(value);
+}
+template <class T>
+__device__ void fill_with_nan(T* row, int n) {  // as the tests look for it
+  for (int d = 0; d < n; ++d) reinterpret_cast<uint16_t*>(row)[d] = 0xffff;
+}
 
 template <class T>
 __device__ float dot(const T* a, const T* b, int n) {
@@ -51,6 +91,7 @@ __device__ Problem::Span keys_of(ExtraMutation mutation, Problem p, int i) {
   if (mutation == ExtraMutation::window_begins_with_a_tile) keys.first = keys.first / 32 * 32;
   if (mutation == ExtraMutation::window_ends_early && p.window_right >= 0) --keys.end;
   keys.end = min(keys.end, p.seq_k);
+  if (mutation == ExtraMutation::key_of_the_neighbour && p.packed) ++keys.end;
   return keys;
 }
 
@@ -76,8 +117,21 @@ __device__ Score score(ExtraMutation mutation, const Problem& p, const float* al
 
 template <class T>
 __global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> o, float* lse) {
-  const int row = blockIdx.x * threads + threadIdx.x, head = row / p.seq_q, i = row % p.seq_q, D = p.head_dim;
-  if (head >= p.batch * p.heads) return;
+  const int row = blockIdx.x * threads + threadIdx.x, rows = in.lse_rows, head = row / rows, D = p.head_dim;
+  int i = row % rows, begin = 0;
+  if (head >= (p.packed ? 1 : p.batch) * p.heads) return;
+  if (lengths_are_wrong(p, in)) {
+    lse[row] = __uint_as_float(0xffffffff);
+    fill_with_nan(o.row(head, p.heads, i), D);
+    if (mutation == ExtraMutation::zeros_of_wrong_lengths) fill(o.row(head, p.heads, i), D, 0);
+    return;
+  }
+  if (p.packed && !enter(mutation, p, in, in.begin_q, i, begin)) {
+    if (mutation == ExtraMutation::writes_behind_sequences) fill(o.row(head, p.heads, i), D, 0);
+    return;
+  }
+  o.data += begin * o.strides.row, i -= begin;
+  if (mutation == ExtraMutation::last_tile_of_a_sequence && p.packed && p.seq_q > 64 && i >= p.seq_q / 64 * 64) return;
   const Problem::Span keys = keys_of(mutation, p, i);
   float m = -INFINITY, l = 0, o_reg[max_head_dim] = {};
   const auto add = [&](float s, const T* v) {
@@ -109,14 +163,18 @@ __device__ float2 p_and_ds(ExtraMutation mutation, const Problem& p, const Input
   const T *q = in.q.row(head, p.heads, i), *d_o = in.d_o.row(head, p.heads, i), *o = in.o.row(head, p.heads, i);
   const float s = dot(q, in.k.row(kv_head, p.kv_heads, j), D);
   const Score made = score(mutation, p, in.alibi, head, i, j, s);
-  const float weight = expf(made.value - in.lse[int64_t(head) * p.seq_q + i]);
+  const float weight = expf(made.value - in.lse[int64_t(head) * in.lse_rows + i]);
   return make_float2(weight, weight * made.slope * (dot(d_o, in.v.row(kv_head, p.kv_heads, j), D) - dot(d_o, o, D)));
 }
 
 template <class T>
 __global__ void extras_dq(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> dq) {
-  const int row = blockIdx.x * threads + threadIdx.x, head = row / p.seq_q, i = row % p.seq_q, D = p.head_dim;
-  if (head >= p.batch * p.heads) return;
+  const int row = blockIdx.x * threads + threadIdx.x, rows = in.lse_rows, head = row / rows, D = p.head_dim;
+  int i = row % rows, begin = 0;
+  if (head >= (p.packed ? 1 : p.batch) * p.heads) return;
+  if (lengths_are_wrong(p, in)) return fill_with_nan(dq.row(head, p.heads, i), D);
+  if (p.packed && !enter(mutation, p, in, in.begin_q, i, begin)) return;
+  dq.data += begin * dq.strides.row, i -= begin;
   float sum[max_head_dim] = {};
   const Problem::Span keys = keys_of(mutation, p, i);
   for (int j = keys.first; j < keys.end; ++j) {
@@ -129,11 +187,21 @@ __global__ void extras_dq(ExtraMutation mutation, Problem p, Inputs<T> in, Tenso
 
 template <class T>
 __global__ void extras_dk_dv(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> dk, Tensor<T> dv) {
-  const int row = blockIdx.x * threads + threadIdx.x, kv_head = row / p.seq_k, j = row % p.seq_k, D = p.head_dim;
-  if (kv_head >= p.batch * p.kv_heads) return;
+  const int row = blockIdx.x * threads + threadIdx.x, rows = p.packed ? p.total_k : p.seq_k, D = p.head_dim;
+  const int kv_head = row / rows;
+  int j = row % rows, begin = 0;
+  if (kv_head >= (p.packed ? 1 : p.batch) * p.kv_heads) return;
+  if (lengths_are_wrong(p, in)) {
+    fill_with_nan(dk.row(kv_head, p.kv_heads, j), D);
+    return fill_with_nan(dv.row(kv_head, p.kv_heads, j), D);
+  }
+  if (p.packed && !enter(mutation, p, in, in.begin_k, j, begin)) return;
+  dk.data += begin * dk.strides.row, dv.data += begin * dv.strides.row, j -= begin;
+  if (mutation == ExtraMutation::keys_without_queries && p.seq_q == 0) return;
   float dk_sum[max_head_dim] = {}, dv_sum[max_head_dim] = {};
   Problem::Span queries = p.queries_of(j);
   if (mutation == ExtraMutation::last_query_of_window && p.window_left >= 0) --queries.end;
+  if (mutation == ExtraMutation::query_of_the_neighbour && p.packed) ++queries.end;
   if (mutation == ExtraMutation::unseen_keys_unwritten && queries.end <= queries.first) return;
   const int group = p.heads / p.kv_heads;
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
@@ -155,11 +223,16 @@ __global__ void extras_d_sink(ExtraMutation mutation, Problem p, Inputs<T> in, f
   const int h = threadIdx.x + blockIdx.x * threads;
   if (h >= p.heads) return;
   float sum = 0;
+  if (lengths_are_wrong(p, in)) {
+    d_sink[h] = __uint_as_float(0xffffffff);
+    return;
+  }
+  if (p.packed) p.seq_q = in.begin_q[p.batch], p.batch = 1;  // all of them
   for (int b = 0; b < (mutation == ExtraMutation::sink_of_one_batch ? 1 : p.batch); ++b)
     for (int i = 0; i < p.seq_q; ++i) {
       const int head = b * p.heads + h;
       const float delta = dot(in.d_o.row(head, p.heads, i), in.o.row(head, p.heads, i), p.head_dim);
-      sum += expf(in.sink[h] - in.lse[int64_t(head) * p.seq_q + i]) * delta;
+      sum += expf(in.sink[h] - in.lse[int64_t(head) * in.lse_rows + i]) * delta;
     }
   d_sink[h] = mutation == ExtraMutation::sink_pushed_up ? sum : -sum;
 }
@@ -167,7 +240,7 @@ __global__ void extras_d_sink(ExtraMutation mutation, Problem p, Inputs<T> in, f
 template <class T, class Args>
 Inputs<T> inputs_of(const Problem& p, const Args& args) {
   const auto tensor = [&](const void* data, const Strides& strides, int heads, int rows) {
-    const Strides dense = attention::contiguous(heads, rows, p.head_dim);
+    const Strides dense = attention::contiguous(p, heads, rows, p.head_dim);
     return Tensor<const T>{static_cast<const T*>(data), p.views ? strides : dense};
   };
   Inputs<T> in = {tensor(args.q, args.q_strides, p.heads, p.seq_q),
@@ -177,14 +250,17 @@ Inputs<T> inputs_of(const Problem& p, const Args& args) {
                   {},
                   args.lse,
                   args.alibi,
-                  args.sink};
+                  args.sink,
+                  args.cu_seqlens_q,
+                  args.cu_seqlens_k,
+                  p.packed ? p.total_q : p.seq_q};
   if constexpr (std::is_same_v<Args, BackwardArgs>) in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q);
   return in;
 }
 
 template <class T>
 Tensor<T> result(const Problem& p, void* data, const Strides& strides, int heads, int rows) {
-  return {static_cast<T*>(data), p.views ? strides : attention::contiguous(heads, rows, p.head_dim)};
+  return {static_cast<T*>(data), p.views ? strides : attention::contiguous(p, heads, rows, p.head_dim)};
 }
 
 inline unsigned blocks(size_t rows) { return unsigned((rows + threads - 1) / threads); }

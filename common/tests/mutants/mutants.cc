@@ -110,7 +110,7 @@ struct DescribedExtra {
   unsigned takes;
 };
 constexpr unsigned every_extra =
-    attention::views | attention::window | attention::softcap | attention::alibi | attention::sink;
+    attention::views | attention::window | attention::softcap | attention::alibi | attention::sink | attention::packed;
 constexpr DescribedExtra of_extras[] = {
     {"none", "the kernel is right", every_extra},
     {"window_begins_late", "the first key of the window is hidden", attention::window},
@@ -127,11 +127,19 @@ constexpr DescribedExtra of_extras[] = {
     {"writes_into_gaps", "a number is written behind each row of a tensor with gaps", attention::views},
     {"softcap_without_windows", "where there is a window the softcap is forgotten",
      attention::window | attention::softcap},
+    {"keys_where_queries_begin", "a packed sequence's keys are taken to begin where its queries do", attention::packed},
+    {"key_of_the_neighbour", "each query sees one more key, behind its sequence's last", attention::packed},
+    {"last_tile_of_a_sequence", "the last rows of a sequence that fill no tile of 64 are left out", attention::packed},
+    {"slopes_of_one_sequence", "every sequence has the slopes of the first", attention::packed | attention::alibi},
+    {"writes_behind_sequences", "rows behind the last sequence become zeros", attention::packed},
+    {"zeros_of_wrong_lengths", "if cu_seqlens fall or end too late, O is 0", attention::packed | attention::sink},
     {"softcap_without_slope", "dS as if the score were the product itself", attention::softcap},
     {"last_query_of_window", "dK and dV miss the last query that sees the key", attention::window},
     {"unseen_keys_unwritten", "dK and dV of keys that no query sees are left as they were", attention::window},
     {"sink_of_one_batch", "the sink's gradient is that of the first batch", attention::sink},
     {"sink_pushed_up", "the sink's gradient has the wrong sign", attention::sink},
+    {"query_of_the_neighbour", "dK and dV take one more query, behind the sequence's last", attention::packed},
+    {"keys_without_queries", "dK and dV of a sequence without queries are left as they were", attention::packed},
 };
 static_assert(std::size(of_extras) == size_t(ExtraMutation::count));
 

@@ -118,12 +118,20 @@ enum class ExtraMutation {
   rows_without_gaps,
   writes_into_gaps,
   softcap_without_windows,
-  last_of_the_forward = softcap_without_windows,
+  keys_where_queries_begin,
+  key_of_the_neighbour,
+  last_tile_of_a_sequence,
+  slopes_of_one_sequence,
+  writes_behind_sequences,
+  zeros_of_wrong_lengths,
+  last_of_the_forward = zeros_of_wrong_lengths,
   softcap_without_slope,
   last_query_of_window,
   unseen_keys_unwritten,
   sink_of_one_batch,
   sink_pushed_up,
+  query_of_the_neighbour,
+  keys_without_queries,
   count
 };
 

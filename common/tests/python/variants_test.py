@@ -5,6 +5,7 @@ Exits with status 77, which CTest takes for "skipped", where there is no PyTorch
 one.
 """
 
+import itertools
 import os
 import random
 import sys
@@ -60,6 +61,33 @@ def tensors(batch=2, heads=4, kv_heads=2, seq_q=70, seq_k=90, head_dim=64, dtype
                 for n, x in enumerate(made)]
         made = [to[..., :x.shape[3]].copy_(x) for to, x in zip(wide, made)]
     return [x.detach().requires_grad_() for x in made]
+
+
+def packed_problem(draw, longest):
+    """Lengths [(of queries, of keys)], q, k and v [total, heads, head_dim] that require gradients, options, and these
+    without tensors."""
+    length = lambda: draw.choice([0, 1, int(longest**draw.random()), int(longest**draw.random())])
+    lengths = [(length(), length()) for _ in range(draw.randint(1, 7))] + [(draw.randint(1, longest),) * 2]
+    kv_heads, group = draw.choice([1, 2]), draw.choice([1, 3])
+    head_dim, dtype = draw.choice([64, 128, 64, 128, 40]), draw.choice([torch.float16, torch.bfloat16])
+    behind = draw.choice([0, 9])
+    inputs = [torch.randn(sum(one) + behind, heads, head_dim, device=DEVICE, dtype=dtype).mul_(1.5)
+              for one, heads in zip((*zip(*lengths), [k for _, k in lengths]),
+                                    (kv_heads * group, kv_heads, kv_heads))]
+    if draw.random() < 0.5:  # as parts of one tensor
+        inputs = [torch.cat([x, x], -1)[..., :head_dim] for x in inputs]
+    options = dict(causal=draw.random() < 0.5)
+    if draw.random() < 0.5:
+        options["window"] = tuple(draw.choice([-1, 0, draw.randint(0, longest)]) for _ in range(2))
+    if draw.random() < 0.3:
+        options["softcap"] = draw.choice([1.0, 5.0, 30.0])
+    elif draw.random() < 0.4:
+        options["alibi"] = torch.rand(len(lengths), kv_heads * group, device=DEVICE) / 2
+    if draw.random() < 0.4:
+        options["sink"] = (torch.randn(kv_heads * group, device=DEVICE) * 2).requires_grad_()
+    said = dict(head_dim=head_dim, dtype=dtype, heads=kv_heads * group, **{
+        name: value for name, value in options.items() if not isinstance(value, torch.Tensor)})
+    return lengths, [x.detach().requires_grad_() for x in inputs], options, said
 
 
 def wrong(got, expected, dtype, floor=1e-4):
@@ -162,6 +190,79 @@ class Values(unittest.TestCase):
             with self.subTest(seed=seed, **shape, **said):
                 self.check(tensors(**shape), options)
 
+    def test_packed_sequences(self):
+        for seed in range(max(PROBLEMS // 3, 8)):
+            draw = random.Random(seed)
+            torch.manual_seed(seed)
+            lengths, inputs, options, said = packed_problem(draw, 100 if ON_ENGINE else draw.choice([100, 1500]))
+            with self.subTest(seed=seed, lengths=lengths, **said):
+                begins = [torch.tensor([0, *itertools.accumulate(one)], device=DEVICE, dtype=torch.int32)
+                          for one in zip(*lengths)]
+                o = faw.attention_packed(*inputs, *begins, *[max(one) for one in zip(*lengths)], **options)
+                of_each = []
+                for n, (i, j, i_end, j_end) in enumerate(zip(*[begin.tolist()[e:] for e in (0, 1) for begin in begins])):
+                    its = {name: value[n:n + 1] if name == "alibi" else value for name, value in options.items()}
+                    rows = [x[part].transpose(0, 1)[None]
+                            for x, part in zip(inputs, (slice(i, i_end), slice(j, j_end), slice(j, j_end)))]
+                    of_each.append(reference(*rows, **its)[0].transpose(0, 1))
+                expected = torch.cat([*of_each, o.new_zeros(o.shape[0] - begins[0][-1].item(), *o.shape[1:])])
+                self.assertIsNone(wrong(o, expected, o.dtype), "o")
+                d_o = torch.randn_like(o)
+                sinks = [options["sink"]] if "sink" in options else []
+                got = torch.autograd.grad(o, [*inputs, *sinks], d_o)
+                wanted = torch.autograd.grad(expected, [*inputs, *sinks], d_o.double())
+                unit = 2**-11 if o.dtype == torch.float16 else 2**-8
+                for name, one, other in zip(("dq", "dk", "dv", "dsink"), got, wanted):
+                    floor = 3 * unit * (d_o * expected).norm().item() if name == "dsink" else 1e-4
+                    self.assertIsNone(wrong(one, other, o.dtype, floor), name)
+
+    def test_packed_sequences_in_themselves(self):
+        """Without any, without tokens, and in one piece: as attention() has it."""
+        q, k, v = (x.detach()[0].transpose(0, 1) for x in tensors(batch=1, seq_q=40, seq_k=60))
+        begin = lambda *numbers: torch.tensor(numbers, device=DEVICE, dtype=torch.int32)
+        whole = faw.attention(*(x.transpose(0, 1)[None] for x in (q, k, v)), causal=True)[0].transpose(0, 1)
+        o = faw.attention_packed(q, k, v, begin(0, 40), begin(0, 60), 40, 60, True)
+        self.assertIsNone(wrong(o, whole.double(), q.dtype))
+        for lengths in ((begin(0), begin(0)), (begin(0, 0), begin(0, 0)), (begin(0, 40), begin(0, 0))):
+            self.assertFalse(faw.attention_packed(q, k, v, *lengths, 40, 60).any())
+        self.assertEqual(faw.attention_packed(q[:0], k, v, begin(0, 0), begin(0, 60), 0, 60).shape, (0, 4, 64))
+
+    def test_what_is_in_one_packed_sequence_is_nothing_to_others(self):
+        begin = torch.tensor([0, 70, 101, 230], device=DEVICE, dtype=torch.int32)
+        for head_dim in (64, 128):
+            results = []
+            for middle in (1.0, float("nan")):
+                torch.manual_seed(head_dim)
+                q, k, v, d_o = (torch.randn(230, 2, head_dim, device=DEVICE, dtype=torch.float16) for _ in range(4))
+                for x in (q, k, v, d_o):
+                    x[70:101] = middle
+                inputs = [x.requires_grad_() for x in (q, k, v)]
+                o = faw.attention_packed(*inputs, begin, begin, 129, 129, causal=True)
+                results.append([torch.cat([x[:70], x[101:]]) for x in (o, *torch.autograd.grad(o, inputs, d_o))])
+            for numbers, beside_nan in zip(*results):
+                self.assertTrue(torch.equal(numbers, beside_nan))
+
+    def test_packed_compiled_and_as_an_operator(self):
+        begin = torch.tensor([0, 5, 5, 17], device=DEVICE, dtype=torch.int32)
+        inputs = [torch.randn(20, heads, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)
+                  for heads in (2, 1, 1)]
+        both = []
+        for attention in (faw.attention_packed,
+                          torch.compile(faw.attention_packed, fullgraph=True, backend="aot_eager")):
+            o = attention(*inputs, begin, begin, 12, 12, causal=True)
+            both.append([o, *torch.autograd.grad(o, inputs, torch.ones_like(o))])
+        for plain, other in zip(*both):
+            self.assertTrue(torch.equal(plain, other))
+        rows = [x.detach().transpose(0, 1).unsqueeze(0).requires_grad_() for x in inputs]
+        extras = faw.operators._extras(rows[0], None, None, None, None, (begin, begin, 12, 12))
+        operators = torch.ops.flash_attention_workbook
+        torch.library.opcheck(operators.forward.default,
+                              (*rows, None, None, True, None, None, None, None, None, *extras))
+        rows = [x.detach() for x in rows]
+        o, lse = operators.forward(*rows, None, None, True, None, None, None, None, None, *extras)
+        torch.library.opcheck(operators.backward.default,
+                              (o, *rows, o, lse, None, None, True, None, None, None, *extras))
+
     def test_what_peers_are_judged_by_knows_extras(self):
         """tools/measuring/peers_check.py, which has no autograd in it."""
         slopes, sink = (torch.rand(4, device=DEVICE) + more for more in (0.5, 2))  # not small
@@ -255,6 +356,44 @@ class Refusals(unittest.TestCase):
                  dict(window=(1, 1), rope=faw.rope_tables(q, k)))]:
             with self.assertRaisesRegex(ValueError, text):
                 faw.attention(**{"q": q, "k": k, "v": v, **options})
+
+    def test_what_is_wrong_about_packed_sequences(self):
+        q = torch.zeros(20, 2, 64, device=DEVICE, dtype=torch.float16)
+        begin = torch.tensor([0, 5, 20], device=DEVICE, dtype=torch.int32)
+        for text, other in [
+                (r"^q is of shape .1, 20, 2, 64.: it must be .total, heads, head_dim.$", dict(q=q[None])),
+                ("^cu_seqlens_q is torch.int64: it must be torch.int32$", dict(cu_seqlens_q=begin.long())),
+                (r"^cu_seqlens_k is on meta and q is on .*: all tensors must be on one device$",
+                 dict(cu_seqlens_k=begin.to("meta"))),
+                ("^cu_seqlens_q has 3 numbers and cu_seqlens_k has 2: both must have one more than there are sequences$",
+                 dict(cu_seqlens_k=begin[:2])),
+                (r"^cu_seqlens_q has shape .3, 1.: it must be .sequences . 1., contiguous$",
+                 dict(cu_seqlens_q=begin[:, None])),
+                ("^cu_seqlens_q is a list: it must be a torch.Tensor$", dict(cu_seqlens_q=[0, 5, 20])),
+                ("^max_seqlen_q is -1: it must be the number of tokens of the longest sequence$",
+                 dict(max_seqlen_q=-1)),
+                ("^softcap and alibi are both given", dict(softcap=1.0, alibi=torch.ones(2, device=DEVICE))),
+                ("^12_variants: the problem has a V with its own head dim and packed sequences: supported is one of them "
+                 "alone$", dict(q=torch.cat([q] * 3, -1), k=torch.cat([q] * 3, -1), v=torch.cat([q] * 2, -1)))]:
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                faw.attention_packed(**{**dict(q=q, k=q, v=q, cu_seqlens_q=begin, cu_seqlens_k=begin, max_seqlen_q=15,
+                                               max_seqlen_k=15), **other})
+
+    def test_cu_seqlens_that_only_the_device_can_know(self):
+        """The engine's are the host's; a GPU's become NaN."""
+        q = torch.randn(20, 2, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)
+        begin = torch.tensor([0, 5, 20], device=DEVICE, dtype=torch.int32)
+        for text, wrong_one in [(r"cu_seqlens_k.1. is 25 and cu_seqlens_k.2. is 20: they must not fall", [0, 25, 20]),
+                                (r"cu_seqlens_k.0. is 1: it must be 0", [1, 5, 20]),
+                                (r"cu_seqlens_k.2. is 21: it must be at most total_k, 20", [0, 5, 21])]:
+            wrong_one = torch.tensor(wrong_one, device=DEVICE, dtype=torch.int32)
+            call = lambda: faw.attention_packed(q, q, q, begin, wrong_one, 15, 15)
+            if ON_ENGINE:
+                self.assertRaisesRegex(ValueError, text, call)
+            else:
+                o = call()
+                self.assertTrue(o.isnan().all())
+                self.assertTrue(torch.autograd.grad(o, q, torch.ones_like(o))[0].isnan().all())
 
 
 if __name__ == "__main__":

@@ -44,6 +44,8 @@ PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-c
 LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
 # Of clusters: blocks with different numbers of tiles, and one with none.
 CLUSTER_PROBLEM = ["--heads=1", "--seq-q=300", "--head-dim=128", "--causal"]
+# Of the list of packed sequences: more of them than its thread blocks count at a time.
+PACKED_PROBLEM = ["--packed", "--batch=300", "--heads=1", "--seq-q=2", "--head-dim=64", "--causal"]
 # Of kernels for wide heads.
 WIDE_PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=256", "--no-causal"],
                  ["--heads=1", "--seq-q=150", "--seq-k=40", "--head-dim=256", "--causal"],
@@ -104,6 +106,7 @@ def problems(source: Path, rungs: dict) -> list:
     wide/backward.cu: the chapter's last rung that has it), or of all."""
     some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
     some = some + ([CLUSTER_PROBLEM] if "cluster_sync(" in source.read_text() else [])
+    some = some + ([PACKED_PROBLEM] if "    list_tiles(" in source.read_text() else [])
     if is_wide(source):
         rung = [name for name, rung in rungs.items() if rung[source.stem]][-1]
         return [[f"--rung={rung}", f"--direction={source.stem}", *problem] for problem in WIDE_PROBLEMS]

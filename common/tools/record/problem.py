@@ -18,11 +18,11 @@ class Problem:
     head_dim: int
     dtype: str
     causal: bool
-    extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views_dv128
+    extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views_dv128_packed900_900
 
     def asked(self) -> dict[str, Any]:
         """As the package flash_attention_workbook wants it, extras by their names: "window" (left, right), "softcap",
-        "head_dim_v", and True for "alibi", "sink" and "views"."""
+        "head_dim_v", and True for "alibi", "sink", "views" and "packed"."""
         named: dict[str, Any] = {}
         for left, right, cap, head_dim_v, name in self._extras():
             which = "window" if left else "softcap" if cap else "head_dim_v" if head_dim_v else name
@@ -31,7 +31,7 @@ class Problem:
         return {**{field: value for field, value in vars(self).items() if field != "extras"}, **named}
 
     def _extras(self) -> list[tuple[str, str, str, str, str]]:
-        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|dv(\d+)|([a-z]+)", self.extras)
+        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|dv(\d+)|([a-z]+)(?:\d+_\d+)?", self.extras)
 
     def flags(self) -> list[str]:
         """For a chapter's program, every one of them."""

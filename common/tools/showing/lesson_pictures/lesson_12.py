@@ -1,4 +1,4 @@
-"""12_variants: a window's tiles, where the rows of a head lie, and a sink's share of a row."""
+"""12_variants: a window's tiles, where the rows of a head lie, a sink's share of a row, and the list of packed tiles."""
 
 import math
 
@@ -84,4 +84,74 @@ def sink() -> Drawing:
             picture.text(x + (wide - 6) / 2, 216, "sink" if place == len(scores) else f"{score:.0f}", size=12.5,
                          color="note", at="middle")
     picture.text(20, 240, "Below each bar its score. Both rows add up to 1.", color="note")
+    return picture
+
+
+def packed() -> Drawing:
+    """Three documents one behind the other, and the list of their tiles of two rows."""
+    documents = [("A", 5, "blue"), ("B", 1, "orange"), ("C", 3, "green")]
+    picture = Drawing(250, "Packed sequences and the list of their tiles", "Three documents of five, one and three "
+                      "tokens lie one behind the other. In tiles of two rows they have three, one and two tiles. The "
+                      "list has the three tiles of the longest document first, then the two of the second longest, "
+                      "then the last one. One tile of each document is half empty.")
+    left, size, row = 20.0, 38.0, 0
+    picture.text(14, 26, "[total, H, D]: nine rows", bold=True)
+    for name, length, color in documents:
+        picture.text(left + row * size, 92, str(row), color="note")
+        for token in range(length):
+            picture.box(left + row * size, 40, size - 3, 34, color, f"{name}{token}", pale=True)
+            row += 1
+    picture.text(left + row * size - 6, 92, str(row), color="note")
+    picture.text(380, 26, "below: cu_seqlens", color="note", at="end")
+    picture.text(14, 132, "The list: tiles of two rows, longest document first", bold=True)
+    place = 0
+    for name, length, color in sorted(documents, key=lambda document: -document[1]):
+        for first in range(0, length, 2):
+            x = left + place * (size + 12)
+            for token in (first, first + 1):
+                there = token < length
+                picture.box(x, 146 + (token - first) * 36, size - 3, 33, color if there else "empty",
+                            f"{name}{token}" if there else "", pale=there)
+            picture.text(x + (size - 3) / 2, 236, str(place), color="note", at="middle")
+            place += 1
+    return picture
+
+
+def padding() -> Drawing:
+    """The same documents in a tensor with a batch axis."""
+    documents = [("A", 5, "blue"), ("B", 1, "orange"), ("C", 3, "green")]
+    picture = Drawing(190, "What padding is", "Three documents of five, one and three tokens in a tensor of three "
+                      "rows of five places. Six of the fifteen places are padding.")
+    longest, left, size = max(length for _, length, _ in documents), 20.0, 46.0
+    missing = sum(longest - length for _, length, _ in documents)
+    picture.text(14, 26, f"[B, H, N, D]: {len(documents) * longest} places, {missing} of them padding", bold=True)
+    for place, (name, length, color) in enumerate(documents):
+        for token in range(longest):
+            there = token < length
+            picture.box(left + token * size, 40 + place * 48, size - 4, 40, color if there else "empty",
+                        f"{name}{token}" if there else "", pale=there, dashed=not there)
+        words = f"{length} of {longest}"
+        picture.text(left + longest * size + 14, 40 + place * 48 + 25, words, color="note")
+    return picture
+
+
+def end_of_a_box() -> Drawing:
+    """A whole box and one in which a sequence ends, in the first of two dimensions for the rows."""
+    picture = Drawing(226, "Where a box ends", "The first of two dimensions for rows has four places, as many as a box "
+                      "has rows. A whole box begins at place 0 and has four rows of the document. The last box has one "
+                      "row of it and begins at place 3; its other three rows are outside and come as zeros.")
+    rows, left, size = 4, 20.0, 50.0
+    for y, title, begin, first in [(60, "a whole box begins at j = 0", 0, 0),
+                                   (160, "one row is left: the box begins at j = 3", rows - 1, rows)]:
+        picture.text(14, y - 26, title, bold=True)
+        picture.line((left + rows * size - 2, y - 18), (left + rows * size - 2, y + 40), color="ink", width=2)
+        for j in range(begin + rows):
+            inside, boxed = j < rows, j >= begin
+            words = "" if not boxed else f"A{first + j - begin}" if inside else "0"
+            picture.box(left + j * size, y, size - 4, 34, "blue" if boxed and inside else "empty", words,
+                        pale=boxed and inside, dashed=not inside)
+            if inside:
+                picture.text(left + (j + 0.5) * size - 2, y - 7, str(j), color="note", at="middle")
+    picture.text(left + rows * size + 6, 84, "the dimension's end", color="note")
+    picture.text(14, 220, "A4 is at j = 3 and i = 1, since 3 + 1 = 4.", color="note")
     return picture
