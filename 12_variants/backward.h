@@ -253,9 +253,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     place_smem[0] = round * n + turn % heads;
     place_smem[1] = turn / heads;
   }
-  __syncthreads();  // the place is known
-  int first_q = 0, first_k = 0,
-      first_tile = 0;  // where a packed sequence begins: its rows, and its tiles within a head
+  __syncthreads();                               // the place is known
+  int first_q = 0, first_k = 0, first_tile = 0;  // a packed sequence's first rows, and its first tile within a head
   if constexpr (X::packed) {
     const int b = place_smem[2];
     if (b < 0) return;  // there is no such tile
