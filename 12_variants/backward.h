@@ -89,14 +89,14 @@ __device__ inline int heads_at_once(const Problem& p) {
 // Adds the warp's part of dQ of a tile, counted over all heads; `keys` are the tiles of keys whose blocks do.
 template <class S, class T>
 __device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_tile,
-                       int tile, Tiles keys) {
+                       int tile, Tiles keys, int first_row, int first_tile) {
   constexpr int D = S::D;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  float4* sum =
-      reinterpret_cast<float4*>(tensors.dq_sum) + (size_t(tile) * dq_parts_of<S> + warp) * 8 * 32 + lane;  // [8][32]
+  float4* sum = reinterpret_cast<float4*>(tensors.dq_sum) +
+                (size_t(first_tile + tile) * dq_parts_of<S> + warp) * 8 * 32 + lane;  // [8][32]
   if (kv_tile == keys.stop - 1) {
     const int i0 = tile % tensors.head_tiles * S::Br + warp / (D / 32) * 32 + g;
-    const unsigned head = tensors.dq.of_head(tile / tensors.head_tiles, p.heads) + warp % (D / 32) * 4;
+    const unsigned head = tensors.dq.of_head(tile / tensors.head_tiles, p.heads, first_row) + warp % (D / 32) * 4;
 #pragma unroll
     for (int b = 0; b < 2; b++)
       for (int n = 0; n < 4; n++) {
@@ -253,18 +253,14 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     place_smem[0] = round * n + turn % heads;
     place_smem[1] = turn / heads;
   }
-  __syncthreads();  // the place is known
+  __syncthreads();                               // the place is known
+  int first_q = 0, first_k = 0, first_tile = 0;  // a packed sequence's first rows, and its first tile within a head
   if constexpr (X::packed) {
     const int b = place_smem[2];
     if (b < 0) return;  // there is no such tile
     const Sequence sequence = tensors.sequences.of(b);
-    const int q = sequence.begin_q, k = sequence.begin_k;
-    const size_t tiles = attention::first_tile(q, b, Br);
+    first_q = sequence.begin_q, first_k = sequence.begin_k, first_tile = attention::first_tile(first_q, b, Br);
     p = alone(p, sequence);
-    tensors.q = tensors.q.from_row(q), tensors.d_o = tensors.d_o.from_row(q), tensors.dq = tensors.dq.from_row(q);
-    tensors.k = tensors.k.from_row(k), tensors.v = tensors.v.from_row(k);
-    tensors.dk = tensors.dk.from_row(k), tensors.dv = tensors.dv.from_row(k);
-    tensors.stats += tiles * 2 * Br, tensors.turns += tiles * dq_parts_of<S>, tensors.dq_sum += tiles * Br * D;
     if (tensors.alibi) tensors.alibi += b * p.heads;
   }
   const volatile int& kv_head = place_smem[0];  // read when needed: registers are scarce
@@ -284,16 +280,19 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     if (step < steps) {
       T* to = q_smem + step % 2 * stage_size;
       const int head = tile / head_tiles, i0 = tile % head_tiles * Br;
-      copy_rows<Br, D, Br, S::threads>(to, tensors.q, tensors.q.of_head(head, p.heads), i0, p.seq_q);
-      copy_rows<Br, Dv, Br, S::threads>(to + Br * D, tensors.d_o, tensors.d_o.of_head(head, p.heads), i0, p.seq_q);
+      copy_rows<Br, D, Br, S::threads>(to, tensors.q, tensors.q.of_head(head, p.heads, first_q), i0, p.seq_q);
+      copy_rows<Br, Dv, Br, S::threads>(to + Br * D, tensors.d_o, tensors.d_o.of_head(head, p.heads, first_q), i0,
+                                        p.seq_q);
       if (threadIdx.x < 2 * Br / 4)
         cp_async_16(stats_smem + step % 2 * 2 * Br + threadIdx.x * 4,
-                    tensors.stats + size_t(tile) * 2 * Br + threadIdx.x * 4);
+                    tensors.stats + size_t(first_tile + tile) * 2 * Br + threadIdx.x * 4);
     }
     cp_async_commit();
   };
-  copy_rows<Bc, D, Bc, S::threads>(k_smem, tensors.k, tensors.k.of_head(kv_head, p.kv_heads), kv_tile * Bc, p.seq_k);
-  copy_rows<Bc, Dv, Bc, S::threads>(v_smem, tensors.v, tensors.v.of_head(kv_head, p.kv_heads), kv_tile * Bc, p.seq_k);
+  copy_rows<Bc, D, Bc, S::threads>(k_smem, tensors.k, tensors.k.of_head(kv_head, p.kv_heads, first_k), kv_tile * Bc,
+                                   p.seq_k);
+  copy_rows<Bc, Dv, Bc, S::threads>(v_smem, tensors.v, tensors.v.of_head(kv_head, p.kv_heads, first_k), kv_tile * Bc,
+                                    p.seq_k);
   int tile = kv_head * group * head_tiles + seeing.start, before = tile;
   copy_stage(0, tile);
 
@@ -301,7 +300,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   // Chapter 07, 8_final.cu, has a picture.
   const bool makes_dq = dq_parts_of<S> == S::warps || warp < dq_parts_of<S>;
   const bool first_lane = threadIdx.x % 32 == 0;
-  const auto semaphore = [&](int tile) { return tensors.turns + size_t(tile) * dq_parts_of<S> + warp; };
+  const auto semaphore = [&](int tile) { return tensors.turns + size_t(first_tile + tile) * dq_parts_of<S> + warp; };
   const auto keys_of_tile = [&](int tile) { return key_tiles<Bc>(p, tile % head_tiles * Br, Br); };
   int seen = 0;
   const auto pass_turn = [&](bool has_added, int added, int next) {
@@ -324,7 +323,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     const Tiles keys = keys_of_tile(tile);
     if (first_lane && seen != kv_tile - keys.start) semaphore_wait(semaphore(tile), kv_tile - keys.start);
     __syncwarp();  // it is this warp's turn in global memory
-    add_dq<S>(p, tensors, dq_reg, kv_tile, tile, keys);
+    add_dq<S>(p, tensors, dq_reg, kv_tile, tile, keys, first_q, first_tile);
   };
 
   constexpr int key_blocks = keys_of_a_warp<S> / 16;
@@ -386,11 +385,11 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   const int j = kv_tile * Bc + own;
   watch_step("dK and dV leave");
   if (makes_p)
-    store_rows<Bc, Dv>(tensors.dv.at_row(tensors.dv.of_head(kv_head, p.kv_heads), j), v_smem + own * page_row, dv_reg,
-                       1 / p_factor, p.seq_k - j, size_t(tensors.dv.row) * 8);
+    store_rows<Bc, Dv>(tensors.dv.at_row(tensors.dv.of_head(kv_head, p.kv_heads, first_k), j), v_smem + own * page_row,
+                       dv_reg, 1 / p_factor, p.seq_k - j, size_t(tensors.dv.row) * 8);
   if (makes_ds)
-    store_rows<Bc, D>(tensors.dk.at_row(tensors.dk.of_head(kv_head, p.kv_heads), j), k_smem + own * page_row, dk_reg,
-                      p.scale, p.seq_k - j, size_t(tensors.dk.row) * 8);
+    store_rows<Bc, D>(tensors.dk.at_row(tensors.dk.of_head(kv_head, p.kv_heads, first_k), j), k_smem + own * page_row,
+                      dk_reg, p.scale, p.seq_k - j, size_t(tensors.dk.row) * 8);
 }
 
 template <class X>

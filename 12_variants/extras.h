@@ -23,8 +23,10 @@ struct View {
   T* data;
   unsigned batch, head, row;  // pieces from one to the next
 
-  // Of row 0 of a head, which is counted over the whole batch; `heads` are those of a batch.
-  __device__ unsigned of_head(int index, int heads) const { return index / heads * batch + index % heads * head; }
+  // Of row `first` of a head, which is counted over the whole batch; `heads` are those of a batch.
+  __device__ unsigned of_head(int index, int heads, int first = 0) const {
+    return index / heads * batch + index % heads * head + unsigned(first) * row;
+  }
   __device__ T* at(unsigned piece) const { return data + size_t(piece) * 8; }
   __device__ T* at_row(unsigned head, int i) const { return at(head + unsigned(i) * row); }
   __device__ View from_row(int i) const { return {at_row(0, i), batch, head, row}; }

@@ -107,6 +107,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
     tensors = {tensors.q.from_row(q), tensors.k.from_row(k), tensors.v.from_row(k), tensors.o.from_row(q)};
     lse += q;
     p = alone(p, sequence);
+    // The last rows first, as tile_of_block() does
     const attention::TileList<Br> tiles = {p.heads, min(round_heads, p.heads), ceil_div(p.seq_q, Br), Mask::causal};
     tiles.get(tile_of_block, index);
   } else {

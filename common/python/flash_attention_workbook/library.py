@@ -147,19 +147,22 @@ def _as_c(problem):
     if problem["dtype"] not in _DTYPE_NAMES:
         raise ValueError(f"dtype is {problem['dtype']!r}: supported are {' and '.join(_DTYPE_NAMES)}")
     sizes = {"scale": 1.0, **problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}
-    window, softcap, *there = (sizes.pop(name, None) for name in ("window", "softcap", "alibi", "sink", "views"))
+    window, softcap, *there = (sizes.pop(name, None) for name in ("window", "softcap", "alibi", "sink", "views",
+                                                                  "packed"))
     made = Problem(**sizes)
     if window or softcap or any(there):
-        alibi, sink, views = (64 if one else None for one in there)  # no address that anybody reads
-        made.of_extras = Extras(*(window or (-1, -1)), softcap or 0, alibi, sink, sink, *[views] * len(Extras.TENSORS))
+        alibi, sink, views, begins = (64 if one else None for one in there)  # no address that anybody reads
+        totals = (made.batch * made.seq_q, made.batch * made.seq_k) if begins else (0, 0)  # at most
+        made.of_extras = Extras(*(window or (-1, -1)), softcap or 0, alibi, sink, sink, *[views] * len(Extras.TENSORS),
+                                begins, begins, *totals)
         made.extras = ctypes.addressof(made.of_extras)
     return made
 
 
 def default_rung(problem, backward=False, rotates=False):
     """(chapter, rung) whose kernels run on such a problem where no chapter is named, on the current device. A problem
-    is as default_problem() says; it may have "head_dim_v", "window", "softcap", and with True "alibi", "sink" and
-    "views", too."""
+    is as default_problem() says; it may have "head_dim_v", "window", "softcap", and with True "alibi", "sink",
+    "views" and "packed", too."""
     chapter, rung = ctypes.c_char_p(), ctypes.c_char_p()
     _require(_library.faw_default_rung(_as_c(problem), rotates, backward, ctypes.byref(chapter), ctypes.byref(rung)))
     return chapter.value.decode(), rung.value.decode()

@@ -242,6 +242,31 @@ class Values(unittest.TestCase):
             for numbers, beside_nan in zip(*results):
                 self.assertTrue(torch.equal(numbers, beside_nan))
 
+    @unittest.skipIf(ON_ENGINE, "the engine has no graphs")
+    def test_lengths_may_change_between_replays_of_a_graph(self):
+        begin = torch.tensor([0, 60, 100, 190], device=DEVICE, dtype=torch.int32)
+        inputs = [torch.randn(200, heads, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)
+                  for heads in (4, 2, 2)]
+        d_o = torch.randn(200, 4, 64, device=DEVICE, dtype=torch.float16)
+
+        def both():
+            o = faw.attention_packed(*inputs, begin, begin, 200, 200, causal=True, window=(50, 0))
+            return [o, *torch.autograd.grad(o, inputs, d_o)]
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            both()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            recorded = both()
+        for lengths in ([0, 60, 100, 190], [0, 1, 1, 200], [0, 150, 160, 161]):
+            begin.copy_(torch.tensor(lengths))
+            graph.replay()
+            for replayed, direct in zip(recorded, both()):
+                self.assertTrue(torch.equal(replayed, direct), lengths)
+
     def test_packed_compiled_and_as_an_operator(self):
         begin = torch.tensor([0, 5, 5, 17], device=DEVICE, dtype=torch.int32)
         inputs = [torch.randn(20, heads, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)

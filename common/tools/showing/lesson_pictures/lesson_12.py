@@ -1,4 +1,4 @@
-"""12_variants: a window's tiles, where the rows of a head lie, a sink's share of a row, and the list of packed tiles."""
+"""12_variants: a window's tiles, where the rows of a head lie, a sink's share of a row, and packed tiles in a list."""
 
 import math
 
