@@ -8,4 +8,8 @@ namespace variants::on_hopper {
 template void run_forward<Packed>(const Problem&, const ForwardArgs&, cudaStream_t);
 template void run_backward<Packed>(const Problem&, const BackwardArgs&, cudaStream_t);
 
+// With a window or a score function, of which the rung `all` has one for each
+template void run_forward<PackedWithAny>(const Problem&, const ForwardArgs&, cudaStream_t);
+template void run_backward<PackedWithAny>(const Problem&, const BackwardArgs&, cudaStream_t);
+
 }  // namespace variants::on_hopper
