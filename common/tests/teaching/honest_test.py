@@ -81,6 +81,8 @@ __shared__ __half kept[32]; kept[lane] = __float2half(l); __syncwarp(); l = __ha
 l = ldexpf(l, 2) + copysignf(l, m) + cbrtf(l) + tanf(l) + fdimf(l, m) + asinf(l) + acosf(l) + atanf(l) + atan2f(l, m) + sinhf(l) + coshf(l);
 l = __uint_as_float(__float_as_uint(l)) + __umulhi(3u, 4u) + __mul24(3, 4) + __brev(lane) + __clzll(3) + __ffsll(3) + __popcll(3);
 __nanosleep(10); assert(lane < 32); static_assert(sizeof(float) == 4, "it's // four /* bytes");
+#pragma GCC unroll 4\nfor (int i = 0; i < 4; ++i) l += i;
+switch (int(l)) { case 0: l = 1; [[fallthrough]]; case 1: l = 2; }
 [[maybe_unused]] int gleb = 0; if (l > 0) [[likely]] l = m; else [[unlikely]] l = 0;
 #pragma nounroll\nfor (int gleb = 0; gleb < 4; ++gleb) l += gleb;
 #pragma unroll 2 * 2\nfor (int gleb = 0; gleb < 4; ++gleb) l += gleb;

@@ -28,6 +28,45 @@ BY_ATOMICS = """
   if (j == j0) sum += 0 * to_float(q_row[0]);
 """
 
+# g++ tells of no access that a call makes, to pass an object by value or to put one where it belongs.
+BY_VALUE = """
+  struct Part { uint32_t x[16]; };
+  const auto dot = [](Part a, Part b) {
+    const T* u = reinterpret_cast<const T*>(a.x);
+    const T* w = reinterpret_cast<const T*>(b.x);
+    float t = 0;
+    for (int e = 0; e < 32; e += 16) {
+%s
+    }
+    return t;
+  };
+  for (int d = 0; d + 64 <= p.head_dim; d += 64) {
+    sum += dot(*reinterpret_cast<const Part*>(q_row + d), *reinterpret_cast<const Part*>(k_row + d));
+    sum += dot(*reinterpret_cast<const Part*>(q_row + d + 32), *reinterpret_cast<const Part*>(k_row + d + 32));
+  }
+  for (int d = p.head_dim / 64 * 64; d < p.head_dim; ++d) sum += to_float(q_row[d]) * to_float(k_row[d]);
+  if (j == j0) sum += 0 * to_float(q_row[0]);
+""" % "\n".join(f"      t += to_float(u[e + {e}]) * to_float(w[e + {e}]);" for e in range(16))
+# Nothing is copied or multiplied as the exercise teaches: all of these counts are 0.
+BY_ONE_THREAD = """
+    cp_async_wait<0>();
+    const int i = i0 + int(threadIdx.x);
+    if (int(threadIdx.x) >= Br || i >= p.seq_q) return;
+    float most = -INFINITY, all = 0, mine[D] = {};
+    for (int j = 0; j < p.visible_keys(i); j++) {
+      float s = 0;
+      for (int d = 0; d < D; d++) s += to_float(q[q_head + size_t(i) * D + d]) * to_float(k[kv_head + size_t(j) * D + d]);
+      s *= p.scale;
+      const float top = fmaxf(most, s), safe = top == -INFINITY ? 0 : top;
+      const float less = expf(most - safe), weight = expf(s - safe);
+      all = all * less + weight;
+      for (int d = 0; d < D; d++) mine[d] = mine[d] * less + weight * to_float(v[kv_head + size_t(j) * D + d]);
+      most = top;
+    }
+    for (int d = 0; d < D; d++) o[q_head + size_t(i) * D + d] = from_float<T>(all > 0 ? mine[d] / all : 0);
+    lse[size_t(head) * p.seq_q + i] = most + logf(all);
+    return;
+"""
 
 # Right where it is not counted: by where its buffers are, which no launch has again, and by its code, which calls the engine where it is
 # traced. What follows is done by the lane alone, which costs 16 times the loads that are allowed.
@@ -181,7 +220,8 @@ class Hostile(Graded):
         for way, wild, state, words in [
                 ("a number", f"\n  float* wild = (float*)({address});\n  if (lane == 0) *wild = *wild + 1.0f;", "out of bounds", "outside of"),
                 # g++ tells of no access to an array that nothing but its own name leads to
-                ("an index", f"{near}\n  if (lane == 0) near[far] = near[far] + 1.0f;{used}", "crashes", ""),
+                ("an index", f"{near}\n  if (lane == 0) near[far] = near[far] + 1.0f;{used}", "out of bounds",
+                 "an index is beyond its dimension"),
                 ("a way from a local", f"{near}\n  float* wild = near + far;\n  if (lane == 0) *wild = *wild + 1.0f;{used}", "out of bounds",
                  "outside of the kernel's memory and variables")]:
             with self.subTest(way=way):
@@ -274,6 +314,11 @@ class Counted(unittest.TestCase):
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
             self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
             self.assertRegex(verdict.lines[0], f"the results are right; {words}")
+        text = workbench.course.replaced(one, BY_ONE_THREAD)
+        self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
+        verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
+        self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
+        self.assertRegex(verdict.lines[0], "matrix_flops: 0 where it takes 8,388,608")
 
     def test_reads_by_atomic_functions_are_loads(self):
         """Every lane makes the whole product, as in 01.scores, and loads one number. No word is doubtful."""
@@ -286,6 +331,10 @@ class Counted(unittest.TestCase):
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
             self.assertEqual(verdict.state, state, verdict.lines)
             self.assertRegex(" ".join(verdict.lines), words)
+        text = workbench.course.replaced(one, BY_VALUE)
+        self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
+        graded = grade(workbench, Submission("mallory", {one.file: text}), [one])
+        self.assertIn("passed or returned by value", graded.flags.get(one.id, ""))
 
     def test_what_is_counted_or_traced_has_to_be_right_there(self):
         """Both texts are clean."""

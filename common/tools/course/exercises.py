@@ -20,7 +20,8 @@ The keys of an exercise, those in brackets need not be there:
                  checks
       [limits]   what the engine may count at most: [{"problem": {"heads": 2, ..}, "kernel": "scores", "count":
                  "global_load sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program. What
-                 only the exercise's idea gives may be none of the usual counts: simt/trace/counts.h, ForExercises
+                 only the exercise's idea gives may be none of the usual counts: simt/trace/counts.h, ForExercises. And
+                 what it must count "at_least": who does the work in another way counts little of everything
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
@@ -64,7 +65,8 @@ _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson
 _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
-_OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "count": str, "at_most": int}
+_OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "count": str}
+_BOUNDS: dict[str, type] = {"at_most": int, "at_least": int}
 
 
 @dataclass(frozen=True)
@@ -277,7 +279,9 @@ class _Reader:
             if test not in self.kinds_of_tests:
                 self.fail(f"there is no kind of test {test} (there are {', '.join(self.kinds_of_tests)})", name, test)
         for limit in entry.get("limits", []):
-            self._types(f"a limit of {name}", limit, _OF_A_LIMIT, {}, name)
+            self._types(f"a limit of {name}", limit, _OF_A_LIMIT, _BOUNDS, name)
+            if not _BOUNDS.keys() & limit.keys():
+                self.fail(f"a limit of {name} has neither at_most nor at_least", name, str(limit.get("count")))
         self.seen[name] = Exercise(**entry)
         return self.seen[name]
 

@@ -383,13 +383,19 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None
             stopped = _ENGINE.search(launches)
             return Objection([stopped[1]], ENGINE) if stopped else Objection([launches], "")
         number = sum_of(launches, limit["count"], limit["kernel"])
-        if number is None and limit["at_most"] == 0:  # the engine lists what there is
+        most, least = limit.get("at_most"), limit.get("at_least", 0)
+        if number is None and most == least == 0:  # the engine lists what there is
             continue
-        if number is None or number > limit["at_most"]:
+        if number is None or number < least or most is not None and number > most:
             kernel = f" of the kernel {limit['kernel']}" if limit["kernel"] else ""
             count = _IN_WORDS.get(limit["count"], limit["count"])
-            what = (f"the results are right; {count}{kernel}: {number:,} where {limit['at_most']:,} are enough"
-                    if number is not None else f"the engine counts no {count}{kernel}")
+            what = f"the results are right; {count}{kernel}: {number or 0:,} where "
+            if number is None and not least:
+                what = f"the engine counts no {count}{kernel}"
+            elif number is None or number < least:
+                what += f"it takes {least:,}: the work is done in another way than this exercise is about"
+            else:
+                what += f"{most:,} are enough"
             return Objection([what, f"counted by {command_that_counts(exercise, limit['problem'])}"], COUNT)
     return None
 

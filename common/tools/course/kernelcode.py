@@ -59,8 +59,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _ENDED = re.compile(r"/\*.*\*/", re.DOTALL)
 _COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\\\n]*\"", re.DOTALL)
 # What makes no code: how often a loop is unrolled, attributes, and that integers are the library's, too.
-_NO_CODE = re.compile(r"""^[ \t]*\#[ \t]*pragma[ \t]+(?:nounroll|unroll(?:[ \t(][\w \t+*/%()-]*)?)[ \t]*$
-    | \[[ \t]*\[[ \t]*(?:maybe_unused|likely|unlikely|nodiscard)[ \t]*\][ \t]*\]
+_NO_CODE = re.compile(r"""^[ \t]*\#[ \t]*pragma[ \t]+(?:nounroll|(?:GCC[ \t]+)?unroll(?:[ \t(][\w \t+*/%()-]*)?)[ \t]*$
+    | \[[ \t]*\[[ \t]*(?:maybe_unused|likely|unlikely|nodiscard|fallthrough)[ \t]*\][ \t]*\]
     | \bstd[ \t]*::[ \t]*(?=(?:u?int(?:8|16|32|64)_t|size_t)\b)""", re.MULTILINE | re.VERBOSE)
 _WHY_ASSERTED = re.compile(r"(\bstatic_assert\s*\([^;\"]*),(\s*)\"[^\"\\\n]*\"(?=\s*\)\s*;)")
 _NEW_TYPE = re.compile(r"\b(?:enum\s+)?(?:struct|class|typename|enum|using)\s+"

@@ -38,8 +38,15 @@ _LONGEST_LINE = 300
 _NO_PLUGIN = ("-fno-lto", "-fno-use-linker-plugin")
 # With these nothing that is handed in gets out of a local array untold. g++ tells the engine of no access to a variable
 # whose address it can follow, so it follows none. Where nobody takes an array's address, an index that is out of bounds
-# is a trap.
-_NOTHING_UNTOLD = ("-fno-tree-pta", "-fsanitize=bounds-strict", "-fsanitize-undefined-trap-on-error")
+# ends the kernel (kernel_host.cc).
+_NOTHING_UNTOLD = ("-fno-tree-pta", "-fsanitize=bounds-strict", "-fno-sanitize-recover=bounds-strict")
+# But where an object is passed or returned by value, the call reads or writes it untold. Which calls do, the compiler
+# writes down (calls_untold).
+_WRITE_DOWN, _MOST_WRITTEN_DOWN = "-fdump-tree-tsan1=", 32 * 1024**2
+_CALL = re.compile(r"  (?:([^=]*?) = )?(?!if |switch |return |goto )(.*?[\w>)\]}]) \((.*)\)(?: \[[^\]]*\])*;")
+_IN_MEMORY = re.compile(r"(?<![&\w.])(?:\*+\w|MEM\b|[\w.]+(?:->|\[))")
+_ADDRESS = re.compile(r"&(?:MEM\b[^,]*|[\w.>\-\[\]]+)")
+_LAUNCHER = "_ZZN4simt4BodyC"  # what the engine calls a kernel with: no region can define it
 _TO_COMPILE, _TO_COMPILE_A_LOT = 4 * 1024**3, 512 * 1024**2
 MEMORY = 4 * 1024**3
 
@@ -53,6 +60,7 @@ class Attempt:
     programs: dict[bool, Path] = field(default_factory=dict)  # {are its kernels traced: the program}
     ended: int = 0  # the status of the last process of kernels
     unsure: bool = False  # has the text more than a kernel needs
+    untold: str = ""  # what its traced kernels do that the engine is not told of
 
 
 class Kernels:
@@ -170,7 +178,11 @@ class Kernels:
         self._clear()
         made = self._made / "kernels.o"
         words, their_object = self._command(exercise, traced)
-        self._compile(source, attempt.text, [*words, "-o", str(made), "-c", str(source)], exercise.file)
+        written = self._made / "kernels.tree"
+        more = [f"{_WRITE_DOWN}{written}"] if traced else []
+        self._compile(source, attempt.text, [*words, *more, "-o", str(made), "-c", str(source)], exercise.file)
+        if traced:
+            attempt.untold = calls_untold(written, attempt.text)
         program = self._made / "kernels"
         if (exercise.file, traced) not in self._needed:
             self._needed[exercise.file, traced] = self._others(their_object, traced)
@@ -353,6 +365,30 @@ class Kernels:
         of_sources = [line for line in lines if not re.search(r"\.h:|/include/c\+\+/", line)]
         best = (of_sources or lines or ["an unknown line"])[0]
         return as_line("/".join(best.split("/")[-2:]))
+
+
+def calls_untold(written: Path, text: str) -> str:
+    """The first call, in what the compiler has written down of this text, that reads or writes an object in memory by
+    value: as an argument, or to put its result there. Empty if there is none."""
+    try:
+        with os.fdopen(os.open(written, os.O_RDONLY | os.O_NOFOLLOW), errors="replace") as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            tree = file.read(_MOST_WRITTEN_DOWN + 1) if regular else ""
+    except OSError:
+        tree = ""
+    if not 0 < len(tree) <= _MOST_WRITTEN_DOWN:
+        return "the compiler has not written down, or not briefly, what its calls read"
+    shared = set(re.findall(r"__shared__[^;]*?(\w+)\s*(?:\[[^;]*)?[;={]", text))
+    inside = ""
+    for line in tree.splitlines():
+        if line.startswith(";; Function "):
+            name = re.search(r"\((\w+), funcdef_no=", line)
+            inside = name[1] if name else ""
+        elif (call := _CALL.fullmatch(line)) and not (inside.startswith(_LAUNCHER) and re.fullmatch(r"_\d+", call[2])):
+            for part in (call[1] or "", call[3]):
+                if _IN_MEMORY.search(_ADDRESS.sub("", part)) or shared & set(re.findall(r"(?<![&\w.])\w+", part)):
+                    return "an object in memory is passed or returned by value, which is not counted"
+    return ""
 
 
 class CompilerStopped(build.DoesNotBuild):

@@ -240,6 +240,7 @@ class Workbench(Workshop):
         try:
             return judge(_Attempted(self.tree, self.course.exercises), one, workshop=self)
         finally:
+            self.untold = self.attempt.untold
             self.attempt = None
 
     def results_reject_the_stub(self, one: Exercise) -> bool:
@@ -406,10 +407,10 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
             elif hung == _MOST_HUNG:
                 result.verdicts[one.id] = Verdict("not compiled", [f"{_MOST_HUNG} others have hung the compiler"])
             else:
-                result.verdicts[one.id] = _judged(workbench, one, content)
+                result.verdicts[one.id], doubt = _judged(workbench, one, content)
                 hung += result.verdicts[one.id].state == "hangs the compiler"
-                if content.doubt and result.verdicts[one.id].state in ("right", _TO_LOOK_AT):
-                    result.flags[one.id] = content.doubt
+                if doubt and result.verdicts[one.id].state in ("right", _TO_LOOK_AT):
+                    result.flags[one.id] = doubt
     result.points = {one.id: one.points if result.verdicts[one.id].state == "right" else 0 for one in exercises}
     result.seconds = time.monotonic() - begin
     return result
@@ -488,24 +489,25 @@ def attempts(course: Course, submission: Submission, one: Graded) -> bool:
         return False
 
 
-def _judged(workbench: Workbench, one: Exercise, written: _Taken) -> Verdict:
-    """Where the code is such that it could forge what the engine says, results alone decide; or, if they cannot, a
-    person."""
+def _judged(workbench: Workbench, one: Exercise, written: _Taken) -> tuple[Verdict, str]:
+    """(The verdict, what is to be doubted.) Where the code is such that it could forge what the engine says, or hide
+    from it what it does, results alone decide; or, if they cannot, a person."""
     course = workbench.course
     if _as_handed_out(course, one, written):
-        return Verdict("not attempted")
+        return Verdict("not attempted"), ""
     verdict = workbench.verdict(one, course.replaced(one, written.text), unsure=bool(written.doubt))
+    doubt = written.doubt or workbench.untold
     verdict = Verdict(verdict.state, [as_line(line) for line in verdict.lines], verdict.stage)
     if verdict.state in ("wrong", "does not compile") and workbench.happened:
-        return Verdict(workbench.happened, verdict.lines)
+        return Verdict(workbench.happened, verdict.lines), doubt
     if verdict.state == "wrong" and verdict.lines and verdict.lines[0].startswith("kernel ") and \
             any(words in verdict.lines[0] for words in _OUT_OF_BOUNDS):
-        return Verdict("out of bounds", verdict.lines)
-    if verdict.state == "right" and written.doubt and (one.limits or "trace" in one.tests) and \
+        return Verdict("out of bounds", verdict.lines), doubt
+    if verdict.state == "right" and doubt and (one.limits or "trace" in one.tests) and \
             not workbench.results_reject_the_stub(one):
         return Verdict(_TO_LOOK_AT, ["its results are right, as those of what was handed out are; whether it counts as "
-                                     "little, a person has to see", written.doubt])
-    return verdict
+                                     "little, a person has to see", doubt]), doubt
+    return verdict, doubt
 
 
 def _timed(workbench: Workbench, one: Timed, written: "_Taken | Verdict", correctness: Verdict) -> Verdict:

@@ -70,8 +70,10 @@ class Log:
     points: dict[str, float] = field(default_factory=dict)  # by the roster's id, or the submission's name
     of: float = 0
 
-    def of_student(self, person: "Person | None", submission: str) -> float:
-        return self.points.get(person.id if person else submission, 0)
+    def of_student(self, person: "Person | None", submissions: Iterable[str]) -> float:
+        """By the id; else by the name of one of their submissions."""
+        names = [*([person.id] if person else []), *submissions]
+        return next((self.points[name] for name in names if name in self.points), 0)
 
 
 def read_log(path: Path, people: Sequence[Person], names: Sequence[str]) -> Log:

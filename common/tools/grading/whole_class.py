@@ -116,7 +116,7 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
     def graded(row: _Row) -> Grade:
         result = _together([as_it_counts(handed_in[name], its, row.person) for name, its in row.parts.items()],
                            exercises)
-        result.log = log.of_student(row.person, row.name)
+        result.log = log.of_student(row.person, reversed(row.parts))
         (out / "students" / f"{row.name}.md").write_text(grade_reports.page_of(result, exercises, log, held))
         done.append(row.name)
         say(f"{len(done)} of {len(rows)}: {result.name}, {result.score} points"
@@ -132,7 +132,7 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
     found, without = alike({row.name: taken(row) for row in rows}, workbenches[0].course)
     lines: "list[tuple[Grade, Person | None]]" = [(grade, row.person) for grade, row in zip(grades, rows)]
     there = {row.person.id for row in rows if row.person}
-    lines += [(replace(_nothing(exercises), log=log.of_student(one, "")), one) for one in people if one.id not in there]
+    lines += [(replace(_nothing(exercises), log=log.of_student(one, [])), one) for one in people if one.id not in there]
     (out / "grades.csv").write_text(grade_reports.table_of_class(lines, exercises, log))
     if people:
         points = {person.id: grade.score for grade, person in lines
