@@ -273,6 +273,7 @@ class Rewriter {
           continue;
         }
         if (at(i + 1) == "*") break;  // a pointer to a function
+        if (initialises(d, i)) break;
         d.is_function = true;
         d.parameters = i;
         const Place angle = at(i - 1) == ">" ? open_of_angle(i - 1) : nowhere;
@@ -293,6 +294,59 @@ class Rewriter {
     else
       find_variables(d);
     return d;
+  }
+
+  // Whether the parenthesis begins a variable's initial value, as in `__device__ int n(0);`, and not parameters.
+  bool initialises(const Declaration& d, Place parenthesis) const {
+    const auto says = [&](std::string_view word) { return has(d.begin, parenthesis, word); };
+    if (!says("__device__") && !says("__constant__") && !says("__managed__")) return false;
+    const Place after = past(parenthesis);
+    return (at(after) == ";" || at(after) == ",") && has_values(parenthesis);
+  }
+
+  // Whether the first thing in these parentheses is an expression and not a parameter.
+  bool has_values(Place parenthesis) const {
+    const auto things = split(parenthesis + 1, past(parenthesis) - 1);
+    if (things.empty()) return false;
+    const auto [from, to] = things[0];
+    if (!is_word(from) && at(from) != "::" && at(from) != "[" && at(from) != "...") return true;
+    static const std::set<std::string_view> values = {"true", "false", "nullptr", "sizeof", "static_cast"};
+    if (values.contains(at(from))) return true;
+    Place name = nowhere;
+    for (Place i = from; i < to;) {
+      const std::string_view text = at(i);
+      static const std::set<std::string_view> operators = {"+", "-", "/", "%", "^", "?", "|", "!", "."};
+      if (operators.contains(text)) return true;
+      if (text == "=") return false;  // a parameter's default
+      if ((text == "*" || text == "&") && (kind(i + 1) == Kind::number || at(i + 1) == "(")) return true;
+      if (text == "(" && (at(i + 1) == "*" || at(i + 1) == "&")) return false;  // a pointer or reference, in a type
+      if (text == "(" && !takes_parentheses(at(i - 1)))                         // max(), dim3(2)
+        return at(i + 1) == ")" ? i + 2 == to : has_values(i);
+      if (is_word(i)) name = i;
+      const Place angle = text == "<" ? close_of_angle(i) : nowhere;
+      i = text == "(" || text == "[" || text == "{" ? past(i) : angle == nowhere ? i + 1 : angle + 1;
+    }
+    return name == to - 1 && (name == from || at(name - 1) == "::") && is_constant(at(name));
+  }
+
+  // Whether somewhere in the file stands `constexpr int name = ..`, or an enumeration has the name.
+  bool is_constant(std::string_view name) const {
+    for (Place i = 1; i < size(); ++i) {
+      if (at(i) != name) continue;
+      const std::string_view next = at(i + 1);
+      if (is_word(i - 1) && at(i - 1) != "using" && (next == "=" || next == "{" || next == "[") &&
+          at(i - 1) != "struct" && at(i - 1) != "class" && at(i - 1) != "union" && at(i - 1) != "enum")
+        return true;
+      if ((at(i - 1) == "{" || at(i - 1) == ",") && (next == "," || next == "}" || next == "=") && in_enumeration(i))
+        return true;
+    }
+    return false;
+  }
+
+  bool in_enumeration(Place i) const {
+    while (--i > 0 && at(i) != "{" && at(i) != ";" && at(i) != "(")
+      if ((at(i) == ")" || at(i) == "}") && partner_[i] != nowhere) i = partner_[i];
+    return at(i) == "{" && has(statement_begin(i), i, "enum");
   }
 
   void find_body(Declaration& d) const {

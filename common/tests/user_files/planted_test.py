@@ -64,6 +64,7 @@ MISTAKES = {
         "plain_read_of_an_atomic_counter": "race on global memory: nothing orders this",
         "bytes_that_overlap": "race on global memory: nothing orders this write of 1 byte",
         "counter_in_a_device_variable": "race on global memory: nothing orders this read",
+        "counter_in_an_initialised_variable": "race on global memory: nothing orders this read",
         "assertion": "assertion failed: n > 5",
         "too_many_threads": "a block has 1 to 1024 threads",
         "block_of_no_threads": "a block has 1 to 1024 threads",

@@ -119,6 +119,18 @@ class Declarations(unittest.TestCase):
             ("__constant__ struct { int x; float y; } a = {3, 1}, b{};", ["a", "b"], "constant"), ("__device__ struct S a = {1};", ["a"], "device"), ("namespace n { __device__ int a; }", ["a"], "device"),
             ("__device__ constexpr int a = 3;", [], ""), ("extern __device__ int a;", [], ""),
             ("void f() { static __device__ int a; }", [], ""), ("__device__ int a(int b);", [], ""),
+            ("__device__ int a(0);", ["a"], "device"), ("__constant__ float a(-1.f), b(2);", ["a", "b"], "constant"),
+            ("__device__ cuda::semaphore<1, 2> a(1);", ["a"], "device"), ("__managed__ T* a(nullptr);", ["a"], "managed"),
+            ("__device__ T a({1, 2});", ["a"], "device"), ("__device__ int a(limits<int>::max());", ["a"], "device"),
+            ("__device__ int a(dim3(2, 3).x);", ["a"], "device"), ("__device__ int a((3));", ["a"], "device"),
+            ("const int N = 4; __device__ int a(N * 2);", ["a"], "device"), ("constexpr int N = 4; __device__ int a(N);", ["a"], "device"),
+            ("enum { M, N }; __device__ int a(N);", ["a"], "device"),
+            ("struct N; __device__ int a(N);", [], ""), ("__device__ int a(S<M, N, 2>);", [], ""),
+            ("using N = int; __device__ int a(N);", [], ""), ("__device__ int a(int, float = 2 + 3);", [], ""),
+            ("__device__ int a(int b = 3);", [], ""), ("__device__ int a(S<3> b, ...);", [], ""), ("__device__ int a();", [], ""),
+            ("__device__ int a(T (&b)[3 + 4]);", [], ""), ("__device__ int a(const T*, T&&);", [], ""),
+            ("__device__ int a(void (*b)(int));", [], ""), ("__device__ int a(std::function<int(T)> b);", [], ""),
+            ("struct S { __device__ S(const S&); __device__ int a(decltype(1 + 2) b); };", [], ""),
             ("struct S { __device__ S(int a); __device__ operator int() const; int a; };", [], ""),
         ]:
             with self.subTest(declaration):
