@@ -845,7 +845,15 @@ class Rewriter {
     remove(i + 1, open);
     edits_[open].after += "__builtin_FILE(), __builtin_LINE(), ";
     int part = 0;  // the text, outputs, inputs, clobbers
-    for (Place k = open + 1; k < close;) {
+    bool late = false;
+    for (Place k = open + 1; k < close && kind(k) == Kind::string; ++k)
+      late = late || at(k).find("wgmma") != std::string_view::npos;
+    Place text_end = open + 1;
+    if (at(open + 1) == "\"\"" && kind(open + 2) != Kind::string) {  // it only keeps the compiler from moving something
+      part = 3;
+      ++text_end;
+    }
+    for (Place k = text_end; k < close;) {
       const std::string_view text = at(k);
       if (text == ":" || text == "::") {
         part += text == ":" ? 1 : 2;
@@ -853,15 +861,15 @@ class Rewriter {
       } else if (part > 2 || (part > 0 && text == ",")) {
         replace(k, "");
       } else if (part > 0) {
-        k = operand(k);
+        k = operand(k, late);
         continue;
       }
       ++k;
     }
   }
 
-  // [name] "=r"(x)
-  Place operand(Place k) {
+  // [name] "=r"(x). `late`: a result that comes some time after the statement.
+  Place operand(Place k, bool late) {
     std::string name;
     if (at(k) == "[") {
       name = at(k + 1);
@@ -874,7 +882,7 @@ class Rewriter {
     std::string letter;
     for (const char c : constraint.substr(1, constraint.size() - 2)) {
       if (c == '=') how = "out";
-      if (c == '+') how = "inout";
+      if (c == '+') how = late ? "late" : "inout";
       if (std::isalpha(static_cast<unsigned char>(c))) letter = c;
     }
     replace(k, std::string(", ::simt::ptx_") + how + "<'" + letter + "'>");

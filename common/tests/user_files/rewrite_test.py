@@ -165,6 +165,9 @@ class Ptx(unittest.TestCase):
             'asm volatile("a %0, %1;" "b;" : "=r"(x), "+f"(y[0]) : "l"(f(p, 1)), "n"(16) : "memory");':
                 f"::simt::ptx({site}\"a %0, %1;\" \"b;\" , ::simt::ptx_out<'r'>(x) , ::simt::ptx_inout<'f'>(y[0]) , ::simt::ptx_in<'l'>(f(p, 1)) "
                 ", ::simt::ptx_in<'n'>(16) );",
+            'asm volatile("wgmma" "x;" : "+f"(x), "=r"(y) : "l"(z));':
+                f"::simt::ptx({site}\"wgmma\" \"x;\" , ::simt::ptx_late<'f'>(x) , ::simt::ptx_out<'r'>(y) , ::simt::ptx_in<'l'>(z));",
+            'asm volatile("" : "+f"(x) :: "memory");': f'::simt::ptx({site}"");',
             'asm("b;");': f'::simt::ptx({site}"b;");',
             'asm volatile("b;" ::: "memory");': f'::simt::ptx({site}"b;" );',
             '__asm__ __volatile__("c %[v];" :: [v] "r"(x));': f"::simt::ptx({site}\"c %[v];\" , ::simt::ptx_in<'r'>(x, \"v\"));",
