@@ -18,6 +18,7 @@
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
+#include "simt/engine/launch.h"
 #include "simt/engine/modules.h"
 #include "simt/trace/races.h"
 
@@ -187,6 +188,24 @@ void copied(const void* to, const void* from, std::size_t bytes) {
     global->host_copies(to, from, bytes);
   else
     global->host_writes(to, bytes);
+}
+
+// What nobody has written, if it is more than the padding of structures.
+void copied_to_host(const char* call, const void* to, const void* from, std::size_t bytes) {
+  if (!watching() || bytes == 0 || sampled_launches() > 0) return;
+  const auto one = alone();
+  GlobalShadow* const global = shadow();
+  const DeviceMemory& memory = DeviceMemory::instance();
+  if (global == nullptr || !memory.contains(from) || memory.contains(to)) return;
+  const auto [pieces, first, length] = global->unwritten(from, bytes);
+  const bool last_element = pieces == 1 && length >= 4 && first + length == bytes && bytes >= 64 * length;
+  if (length < 16 && !last_element) return;
+  noted(std::string("the ") + call + " at " + Place::here().line() + " copies " + std::to_string(bytes) +
+        " bytes to the host; nobody has written " +
+        (length == bytes ? std::string("any of them")
+                         : "bytes " + std::to_string(first) + " to " + std::to_string(first + length - 1) + " of them" +
+                               (pieces > 1 ? ", and others" : "")) +
+        " (cudaMalloc does not clear memory)");
 }
 
 void library_reads(const char* call, const void* from, std::size_t bytes) {
