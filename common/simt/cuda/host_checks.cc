@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -20,6 +21,7 @@
 #include "simt/engine/findings.h"
 #include "simt/engine/launch.h"
 #include "simt/engine/modules.h"
+#include "simt/front/report.h"
 #include "simt/trace/races.h"
 
 namespace simt::host_checks {
@@ -74,8 +76,9 @@ struct State {
   std::map<void*, Place> allocations;
   std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
   std::vector<Copy> copies;
-  std::set<cudaStream_t> on_their_own;  // streams for which the default stream does not wait
-  bool running = false;                 // a kernel, perhaps
+  std::set<cudaStream_t> on_their_own;        // streams for which the default stream does not wait
+  bool running = false;                       // a kernel, perhaps
+  std::atomic<const void*> prints = nullptr;  // a kernel that has printed, and that nobody has waited for
   int lifted = 0;
 };
 
@@ -320,6 +323,7 @@ void waited(cudaStream_t stream, bool all) {
     if (done(copy)) protect(copy, PROT_READ | PROT_WRITE);
   std::erase_if(s.copies, done);
   if (!s.copies.empty()) protect_all(s);
+  s.prints = nullptr;
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
 }
 
@@ -347,6 +351,10 @@ void at_end() {
   if (!watching()) return;
   for (const std::string& failure : failures_nobody_looked_at()) found_mistake(failure);
   if (broken() != cudaSuccess) return;  // then nothing can be freed any more
+  if (const void* const kernel = state().prints)
+    noted("kernel " + kernel_name(kernel) +
+          " prints, and the program ends without having waited for it (cudaDeviceSynchronize()): a GPU usually "
+          "prints nothing then");
   std::size_t bytes = 0;
   std::map<std::vector<void*>, std::string> lines;  // many allocations may come from one place
   {
@@ -373,3 +381,8 @@ void at_end() {
 }
 
 }  // namespace simt::host_checks
+
+void simt::prints() {
+  if (watching() && worker != nullptr && worker->in_kernel())
+    host_checks::state().prints.store(worker->launch().kernel, std::memory_order_relaxed);
+}

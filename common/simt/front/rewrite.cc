@@ -578,6 +578,8 @@ class Rewriter {
         keep_type_of_kernel(i), discard(i);
       else if ((text == "new" || text == "malloc") && !scopes_.empty() && scopes_.back().device)
         allocates_ = true;
+      else if (text == "printf" && at(i + 1) == "(" && !scopes_.empty() && scopes_.back().device)
+        print(i);
       else if (text.starts_with("cuda") && at(i + 1) == "(")
         discard(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
@@ -590,6 +592,14 @@ class Rewriter {
     if (d.body != nowhere && at(i + 1) == "(")
       edits_[d.body].after += " ::simt::asks_for_cluster(" + words(i + 2, past(i + 1) - 1) + ");";
     remove(i, at(i + 1) == "(" ? past(i + 1) : i + 1);
+  }
+
+  // Has the engine know that the kernel prints: what it prints is seen only if the host waits for it.
+  void print(Place i) {
+    const Place close = partner_[i + 1];
+    if (close == nowhere || (i > 0 && (at(i - 1) == "." || at(i - 1) == "->"))) return;
+    edits_[expression_begin(i)].before += "(::simt::prints(), ";
+    edits_[close].after += ")";
   }
 
   // A call of the runtime that is a statement: nobody looks at its error.

@@ -144,6 +144,12 @@ class Declarations(unittest.TestCase):
                          "simt_variable_0{\"1aI\", ::simt::DeviceVariable::constant};")
         self.assertEqual(rewritten("void f() { static __device__ int a; }"), f"void f() {{ static {tagged.format('device')} int a; }}")
 
+    def test_of_what_prints(self):
+        self.assertEqual(rewritten('__device__ void f() { if (g()) std::printf("a(%d)", 1); else printf("b"); }'),
+                         'void f() { if (g()) (::simt::prints(), std::printf("a(%d)", 1)); else (::simt::prints(), printf("b")); }')
+        self.assertEqual(rewritten('__device__ void f() { x.printf("a"); } void g() { printf("b"); }'),
+                         'void f() { x.printf("a"); } void g() { printf("b"); }')
+
     def test_of_functions(self):
         inline = "__attribute__((always_inline))"
         self.assertEqual(rewritten("__global__ void __launch_bounds__(N * 2, 1) k() {}"), "__attribute__((noinline, noclone)) void k() {}")

@@ -724,6 +724,17 @@ CASE(streams_on_parts_of_one_buffer) {
   for (auto& stream : streams) cudaStreamDestroy(stream);
 }
 
+__global__ void tell(int n) { std::printf("%d\n", n); }
+__global__ void tell_nothing(int n) {
+  if (n < 0) std::printf("%d\n", n);
+}
+CASE(printed_and_awaited) {
+  tell<<<1, 1>>>(3);
+  cudaDeviceSynchronize();
+  tell_nothing<<<1, 1>>>(3);
+  std::exit(0);
+}
+
 CASE(failure_that_is_looked_at) {
   int* x = nullptr;
   if (cudaMalloc(&x, std::size_t(1) << 60) == cudaSuccess) expect(false);

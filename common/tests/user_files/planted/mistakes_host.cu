@@ -184,6 +184,12 @@ CASE(last_element_not_written) {
   cudaFree(x);
 }
 
+__global__ void tell(int n) { std::printf("%d\n", n); }
+CASE(printed_and_not_awaited) {
+  tell<<<1, 1>>>(3);
+  std::exit(0);
+}
+
 // ---- shared memory that a block cannot have
 
 __global__ void much_static(int* x) {
