@@ -94,7 +94,7 @@ MISTAKES = {
         "free_of_host_memory": "failed, and the program did not look: .* not the start of an allocation",
         "wrong_direction": "failed, and the program did not look: .* which the kind of this copy says it is not",
         "arguments_the_wrong_way_round": "failed, and the program did not look: .* is not device memory",
-        "copy_too_long": "failed, and the program did not look: .* past the end of a 256-byte allocation",
+        "copy_too_long": "failed, and the program did not look: .* is the start of 512 bytes, which end 256 bytes past the end of a 256-byte allocation",
         "never_freed": "256 bytes of device memory were never freed: allocated at",
         "printed_and_not_awaited": "kernel tell prints, and the program ends without having waited for it",
         "result_half_written": "copies 512 bytes to the host; nobody has written bytes 256 to 511 of them",

@@ -262,6 +262,17 @@ class Harness(unittest.TestCase):
                                           r"a grid of (\d+) x \1\. Make .* --blocks N")
         self.assertEqual(conclude_files(what, reported), 2)
 
+    def test_a_wrong_variable_is_all_that_is_said(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "a.cu"
+            file.write_text("__global__ void k() {}\nint main() { int* x; cudaMalloc(&x, 12); k<<<1, 1>>>(); }\n")
+            program = program_of(Asked([str(file)], [], None, 30), False, BUILD, Path(place))
+            report = Path(place) / "report.json"
+            environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_ORDER": "sideways"}
+            done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout, report.exists()), (2, "", False))
+            self.assertRegex(done.stderr, r"^SIMT_ORDER=sideways: must be forward, .*\n$")
+
     def test_a_launch_that_takes_long_says_so_and_goes_on(self):
         large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
         with tempfile.TemporaryDirectory() as place:
