@@ -326,8 +326,8 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
     return simt::fail(cudaErrorInvalidPitchValue, "cudaMemcpy2D: rows of " + std::to_string(width) + " bytes, " +
                                                       std::to_string(std::min(to_pitch, from_pitch)) + " apart");
   for (std::size_t row = 0; row < height; ++row) {
-    const cudaError_t error = cudaMemcpy(static_cast<char*>(to) + row * to_pitch,
-                                         static_cast<const char*>(from) + row * from_pitch, width, kind);
+    const cudaError_t error = simt::host_checks::copy_piece(
+        static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width, kind);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -18,7 +19,9 @@
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
+#include "simt/engine/launch.h"
 #include "simt/engine/modules.h"
+#include "simt/front/report.h"
 #include "simt/trace/races.h"
 
 namespace simt::host_checks {
@@ -73,8 +76,9 @@ struct State {
   std::map<void*, Place> allocations;
   std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
   std::vector<Copy> copies;
-  std::set<cudaStream_t> on_their_own;  // streams for which the default stream does not wait
-  bool running = false;                 // a kernel, perhaps
+  std::set<cudaStream_t> on_their_own;        // streams for which the default stream does not wait
+  bool running = false;                       // a kernel, perhaps
+  std::atomic<const void*> prints = nullptr;  // a kernel that has printed, and that nobody has waited for
   int lifted = 0;
 };
 
@@ -189,6 +193,24 @@ void copied(const void* to, const void* from, std::size_t bytes) {
     global->host_writes(to, bytes);
 }
 
+// What nobody has written, if it is more than the padding of structures.
+void copied_to_host(const char* call, const void* to, const void* from, std::size_t bytes) {
+  if (!watching() || bytes == 0 || sampled_launches() > 0) return;
+  const auto one = alone();
+  GlobalShadow* const global = shadow();
+  const DeviceMemory& memory = DeviceMemory::instance();
+  if (global == nullptr || !memory.contains(from) || memory.contains(to)) return;
+  const auto [pieces, first, length] = global->unwritten(from, bytes);
+  const bool last_element = pieces == 1 && length >= 4 && first + length == bytes && bytes >= 64 * length;
+  if (length < 16 && !last_element) return;
+  noted(std::string("the ") + call + " at " + Place::here().line() + " copies " + std::to_string(bytes) +
+        " bytes to the host; nobody has written " +
+        (length == bytes ? std::string("any of them")
+                         : "bytes " + std::to_string(first) + " to " + std::to_string(first + length - 1) + " of them" +
+                               (pieces > 1 ? ", and others" : "")) +
+        " (cudaMalloc does not clear memory)");
+}
+
 void library_reads(const char* call, const void* from, std::size_t bytes) {
   if (!watching() || bytes == 0) return;
   const auto one = alone();
@@ -301,6 +323,7 @@ void waited(cudaStream_t stream, bool all) {
     if (done(copy)) protect(copy, PROT_READ | PROT_WRITE);
   std::erase_if(s.copies, done);
   if (!s.copies.empty()) protect_all(s);
+  s.prints = nullptr;
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
 }
 
@@ -328,6 +351,10 @@ void at_end() {
   if (!watching()) return;
   for (const std::string& failure : failures_nobody_looked_at()) found_mistake(failure);
   if (broken() != cudaSuccess) return;  // then nothing can be freed any more
+  if (const void* const kernel = state().prints)
+    noted("kernel " + kernel_name(kernel) +
+          " prints, and the program ends without having waited for it (cudaDeviceSynchronize()): a GPU usually "
+          "prints nothing then");
   std::size_t bytes = 0;
   std::map<std::vector<void*>, std::string> lines;  // many allocations may come from one place
   {
@@ -354,3 +381,8 @@ void at_end() {
 }
 
 }  // namespace simt::host_checks
+
+void simt::prints() {
+  if (watching() && worker != nullptr && worker->in_kernel())
+    host_checks::state().prints.store(worker->launch().kernel, std::memory_order_relaxed);
+}

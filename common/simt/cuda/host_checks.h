@@ -18,6 +18,9 @@ void allocated(void* pointer, std::size_t bytes, bool managed);
 void freeing(void* pointer);
 void written(const void* to, std::size_t bytes);
 void copied(const void* to, const void* from, std::size_t bytes);
+void copied_to_host(const char* call, const void* to, const void* from, std::size_t bytes);
+// cudaMemcpy of a piece of something, of which copied_to_host() is not asked.
+cudaError_t copy_piece(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 void library_reads(const char* call, const void* from, std::size_t bytes);  // all of it, or a part
 void all_freed();                                                           // cudaDeviceReset()
 

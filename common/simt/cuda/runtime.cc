@@ -112,15 +112,22 @@ static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcp
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  simt::host_checks::waited(nullptr, true);
+cudaError_t simt::host_checks::copy_piece(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  waited(nullptr, true);
   return copy(to, from, bytes, kind);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  const cudaError_t error = simt::host_checks::copy_piece(to, from, bytes, kind);
+  if (error == cudaSuccess) simt::host_checks::copied_to_host("cudaMemcpy", to, from, bytes);
+  return error;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemcpy(to, from, bytes, kind); });
   const cudaError_t error = copy(to, from, bytes, kind);
   if (error != cudaSuccess) return error;
+  simt::host_checks::copied_to_host("cudaMemcpyAsync", to, from, bytes);
   simt::host_checks::copy_begins(to, from, bytes, stream);
   return cudaSuccess;
 }

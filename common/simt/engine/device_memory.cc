@@ -183,8 +183,8 @@ std::string DeviceMemory::outside(const void* address, std::size_t bytes) {
     }
     if (bytes <= inside) return "";
     if (inside > 0)
-      return bytes_text(bytes - inside) + " past the end of a " + std::to_string(found->second.bytes) +
-             "-byte allocation";
+      return "the start of " + bytes_text(bytes) + ", which end " + bytes_text(bytes - inside) + " past the end of a " +
+             std::to_string(found->second.bytes) + "-byte allocation";
   }
   return where(address);
 }

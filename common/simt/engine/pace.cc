@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
 
 namespace simt {
 namespace {
@@ -43,6 +45,14 @@ std::string smaller_grid(const dim3& grid, std::uint64_t most) {
   return text;
 }
 
+std::atomic<bool> foretold = false;  // that a launch takes long
+
+std::string blocks_of(const Launch& launch) {
+  const dim3 block = launch.block;
+  return std::to_string(launch.blocks) + (launch.blocks == 1 ? " block of " : " blocks of ") +
+         std::to_string(block.x * block.y * block.z) + " threads";
+}
+
 }  // namespace
 
 double processor_seconds() {
@@ -70,10 +80,11 @@ Pace::~Pace() {
 }
 
 void Pace::block_done(const Launch& launch) {
-  if (allowed_seconds() == 0) return;
+  const bool any_time = allowed_seconds() == 0;
+  if (any_time && (foretold || !watching())) return;
   const std::lock_guard lock(mutex_);
   ++done_;
-  judge(launch);
+  any_time ? foretell(launch) : judge(launch);
 }
 
 void Pace::once(double seconds) {
@@ -82,9 +93,27 @@ void Pace::once(double seconds) {
 }
 
 void Pace::look(const Launch& launch) {
-  if (allowed_seconds() == 0) return;
+  const bool any_time = allowed_seconds() == 0;
+  if (any_time && (foretold || !watching())) return;
   const std::lock_guard lock(mutex_);
-  if (done_ == 0) judge(launch);
+  if (done_ == 0) any_time ? foretell(launch) : judge(launch);
+}
+
+// In time of the clock, for somebody who waits.
+void Pace::foretell(const Launch& launch) {
+  constexpr double sample = 2, long_time = 60;  // seconds
+  const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  if (passed < (done_ > 0 ? sample : long_time)) return;
+  const double all =
+      passed / static_cast<double>(std::max<std::uint64_t>(done_, 1)) * static_cast<double>(launch.blocks);
+  if (all < long_time || foretold.exchange(true)) return;
+  const std::string name = "kernel " + kernel_name(launch.kernel) + ": ";
+  if (done_ > 0)
+    noted(name + "its " + blocks_of(launch) + " will take about " + duration(all) +
+          "; --blocks N runs a sample of them, --seconds S ends what takes longer");
+  else
+    noted(name + "of its " + blocks_of(launch) + " none has ended in the first " + duration(passed) +
+          "; --seconds S ends what takes longer");
 }
 
 void Pace::judge(const Launch& launch) {
@@ -94,9 +123,7 @@ void Pace::judge(const Launch& launch) {
   const double each = passed / static_cast<double>(std::max<std::uint64_t>(done_, 1));
   const double all = done_ == launch.blocks ? passed : each * static_cast<double>(launch.blocks);
   if (done_ > 0 ? all <= left : passed < left) return;
-  const dim3 block = launch.block;
-  const std::string blocks = std::to_string(launch.blocks) + (launch.blocks == 1 ? " block of " : " blocks of ") +
-                             std::to_string(block.x * block.y * block.z) + " threads ";
+  const std::string blocks = blocks_of(launch) + " ";
   std::string message = "kernel " + kernel_name(launch.kernel) + ": ";
   if (done_ > 0)
     message += "its " + blocks + "would take about " + duration(all) + ", and " + duration(left) + " are left";

@@ -1,7 +1,9 @@
 // How long kernels may take: SIMT_SECONDS says how many seconds of processor time all launches of a program may take
-// together, however busy the machine is. A launch that would take longer ends the program before it does.
+// together, however busy the machine is. A launch that would take longer ends the program before it does. Where any
+// time is allowed, the first launch that will take more than a minute says so, and goes on.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 
@@ -29,8 +31,10 @@ class Pace {
 
  private:
   void judge(const Launch& launch);
+  void foretell(const Launch& launch);
 
-  double begin_;      // processor_seconds()
+  double begin_;  // processor_seconds()
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;  // for what follows
   std::uint64_t done_ = 0;
   double once_ = 0;

@@ -175,7 +175,14 @@ void* SharedMemory::pointer_to(std::uint32_t address) const {
 
 const void* SharedMemory::at(std::uint32_t address) const {
   const std::uint32_t byte = address - first_shared_address;
-  return std::size_t(byte) + 16 <= dynamic_bytes_ ? dynamic_ + byte : nullptr;
+  if (std::size_t(byte) + 16 <= dynamic_bytes_) return dynamic_ + byte;
+  if (dynamic_bytes_ > 0) return nullptr;
+  constexpr std::uintptr_t addresses = 1 << 18;  // a descriptor has no more bits
+  for (const auto& [begin, bytes] : static_)
+    if (const auto place = (address - static_cast<std::uintptr_t>(begin - static_begin_)) % addresses;
+        place + 16 <= bytes)
+      return begin + place;
+  return nullptr;
 }
 
 std::string SharedMemory::place(const void* address) const {

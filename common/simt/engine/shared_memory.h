@@ -64,7 +64,8 @@ class SharedMemory {
   static constexpr std::uint32_t no_address = ~0u;  // of what is not shared
   std::uint32_t address_of(const void* pointer) const;
   void* pointer_to(std::uint32_t address) const;
-  const void* at(std::uint32_t address) const;   // of 16 bytes of dynamic shared memory, else null
+  const void* at(std::uint32_t address)
+      const;  // by a descriptor, of 16 bytes: dynamic, or static if the launch has none; else null
   std::string place(const void* address) const;  // "byte 64 of dynamic shared memory"
 
   // "4 bytes past the end of the 1024 bytes of dynamic shared memory"; empty if the address has nothing to do with it.

@@ -7,6 +7,7 @@ namespace simt {
 
 bool report_when_it_ends();  // true
 bool kernels_allocate();     // true: for files whose kernels do (host_ranges.h)
+void prints();               // device code does, if it is in a kernel
 
 // Included in every such program.
 inline const bool reports = report_when_it_ends();

@@ -273,6 +273,7 @@ class Rewriter {
           continue;
         }
         if (at(i + 1) == "*") break;  // a pointer to a function
+        if (initialises(d, i)) break;
         d.is_function = true;
         d.parameters = i;
         const Place angle = at(i - 1) == ">" ? open_of_angle(i - 1) : nowhere;
@@ -293,6 +294,59 @@ class Rewriter {
     else
       find_variables(d);
     return d;
+  }
+
+  // Whether the parenthesis begins a variable's initial value, as in `__device__ int n(0);`, and not parameters.
+  bool initialises(const Declaration& d, Place parenthesis) const {
+    const auto says = [&](std::string_view word) { return has(d.begin, parenthesis, word); };
+    if (!says("__device__") && !says("__constant__") && !says("__managed__")) return false;
+    const Place after = past(parenthesis);
+    return (at(after) == ";" || at(after) == ",") && has_values(parenthesis);
+  }
+
+  // Whether the first thing in these parentheses is an expression and not a parameter.
+  bool has_values(Place parenthesis) const {
+    const auto things = split(parenthesis + 1, past(parenthesis) - 1);
+    if (things.empty()) return false;
+    const auto [from, to] = things[0];
+    if (!is_word(from) && at(from) != "::" && at(from) != "[" && at(from) != "...") return true;
+    static const std::set<std::string_view> values = {"true", "false", "nullptr", "sizeof", "static_cast"};
+    if (values.contains(at(from))) return true;
+    Place name = nowhere;
+    for (Place i = from; i < to;) {
+      const std::string_view text = at(i);
+      static const std::set<std::string_view> operators = {"+", "-", "/", "%", "^", "?", "|", "!", "."};
+      if (operators.contains(text)) return true;
+      if (text == "=") return false;  // a parameter's default
+      if ((text == "*" || text == "&") && (kind(i + 1) == Kind::number || at(i + 1) == "(")) return true;
+      if (text == "(" && (at(i + 1) == "*" || at(i + 1) == "&")) return false;  // a pointer or reference, in a type
+      if (text == "(" && !takes_parentheses(at(i - 1)))                         // max(), dim3(2)
+        return at(i + 1) == ")" ? i + 2 == to : has_values(i);
+      if (is_word(i)) name = i;
+      const Place angle = text == "<" ? close_of_angle(i) : nowhere;
+      i = text == "(" || text == "[" || text == "{" ? past(i) : angle == nowhere ? i + 1 : angle + 1;
+    }
+    return name == to - 1 && (name == from || at(name - 1) == "::") && is_constant(at(name));
+  }
+
+  // Whether somewhere in the file stands `constexpr int name = ..`, or an enumeration has the name.
+  bool is_constant(std::string_view name) const {
+    for (Place i = 1; i < size(); ++i) {
+      if (at(i) != name) continue;
+      const std::string_view next = at(i + 1);
+      if (is_word(i - 1) && at(i - 1) != "using" && (next == "=" || next == "{" || next == "[") &&
+          at(i - 1) != "struct" && at(i - 1) != "class" && at(i - 1) != "union" && at(i - 1) != "enum")
+        return true;
+      if ((at(i - 1) == "{" || at(i - 1) == ",") && (next == "," || next == "}" || next == "=") && in_enumeration(i))
+        return true;
+    }
+    return false;
+  }
+
+  bool in_enumeration(Place i) const {
+    while (--i > 0 && at(i) != "{" && at(i) != ";" && at(i) != "(")
+      if ((at(i) == ")" || at(i) == "}") && partner_[i] != nowhere) i = partner_[i];
+    return at(i) == "{" && has(statement_begin(i), i, "enum");
   }
 
   void find_body(Declaration& d) const {
@@ -524,6 +578,8 @@ class Rewriter {
         keep_type_of_kernel(i), discard(i);
       else if ((text == "new" || text == "malloc") && !scopes_.empty() && scopes_.back().device)
         allocates_ = true;
+      else if (text == "printf" && at(i + 1) == "(" && !scopes_.empty() && scopes_.back().device)
+        print(i);
       else if (text.starts_with("cuda") && at(i + 1) == "(")
         discard(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
@@ -536,6 +592,14 @@ class Rewriter {
     if (d.body != nowhere && at(i + 1) == "(")
       edits_[d.body].after += " ::simt::asks_for_cluster(" + words(i + 2, past(i + 1) - 1) + ");";
     remove(i, at(i + 1) == "(" ? past(i + 1) : i + 1);
+  }
+
+  // Has the engine know that the kernel prints: what it prints is seen only if the host waits for it.
+  void print(Place i) {
+    const Place close = partner_[i + 1];
+    if (close == nowhere || (i > 0 && (at(i - 1) == "." || at(i - 1) == "->"))) return;
+    edits_[expression_begin(i)].before += "(::simt::prints(), ";
+    edits_[close].after += ")";
   }
 
   // A call of the runtime that is a statement: nobody looks at its error.
@@ -791,7 +855,15 @@ class Rewriter {
     remove(i + 1, open);
     edits_[open].after += "__builtin_FILE(), __builtin_LINE(), ";
     int part = 0;  // the text, outputs, inputs, clobbers
-    for (Place k = open + 1; k < close;) {
+    bool late = false;
+    for (Place k = open + 1; k < close && kind(k) == Kind::string; ++k)
+      late = late || at(k).find("wgmma") != std::string_view::npos;
+    Place text_end = open + 1;
+    if (at(open + 1) == "\"\"" && kind(open + 2) != Kind::string) {  // it only keeps the compiler from moving something
+      part = 3;
+      ++text_end;
+    }
+    for (Place k = text_end; k < close;) {
       const std::string_view text = at(k);
       if (text == ":" || text == "::") {
         part += text == ":" ? 1 : 2;
@@ -799,15 +871,15 @@ class Rewriter {
       } else if (part > 2 || (part > 0 && text == ",")) {
         replace(k, "");
       } else if (part > 0) {
-        k = operand(k);
+        k = operand(k, late);
         continue;
       }
       ++k;
     }
   }
 
-  // [name] "=r"(x)
-  Place operand(Place k) {
+  // [name] "=r"(x). `late`: a result that comes some time after the statement.
+  Place operand(Place k, bool late) {
     std::string name;
     if (at(k) == "[") {
       name = at(k + 1);
@@ -820,7 +892,7 @@ class Rewriter {
     std::string letter;
     for (const char c : constraint.substr(1, constraint.size() - 2)) {
       if (c == '=') how = "out";
-      if (c == '+') how = "inout";
+      if (c == '+') how = late ? "late" : "inout";
       if (std::isalpha(static_cast<unsigned char>(c))) letter = c;
     }
     replace(k, std::string(", ::simt::ptx_") + how + "<'" + letter + "'>");

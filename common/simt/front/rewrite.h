@@ -10,6 +10,7 @@
 //   __device__ int counter;              int counter; and the engine is told of it; in a function
 //                                        __attribute__((abi_tag("device"))) int counter;
 //   asm volatile("..." : "=r"(x) : ..)   ::simt::ptx(file, line, "...", ::simt::ptx_out<'r'>(x), ..)
+//   printf(..)                           (::simt::prints(), printf(..)) in device code
 //   __cluster_dims__(2, 1, 1)            ::simt::asks_for_cluster(2, 1, 1); at the beginning of the kernel
 //   __global__, __device__, ..           attributes, or nothing
 #pragma once

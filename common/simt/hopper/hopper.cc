@@ -128,6 +128,7 @@ struct ProductCall {
   float* d;
   const std::uint32_t* a;
   const void* pc;
+  float* const* scattered = nullptr;  // where each float of d is, if they do not follow one another
 };
 
 void start_product(void* const lanes[32], unsigned) {
@@ -137,14 +138,20 @@ void start_product(void* const lanes[32], unsigned) {
   product.form = call_of(0).form;
   product.warp = self.current().number / 32;
   product.pc = call_of(0).pc;
+  bool any_scattered = false;
   for (int lane = 0; lane < 32; ++lane) {
     const ProductCall& call = call_of(lane);
     if (!(call.form == product.form))
       self.fail(cudaErrorLaunchFailure, &self.current(), line_of(product.pc),
                 "wgmma: lane " + std::to_string(lane) + " has other descriptors than lane 0");
     product.d[lane] = call.d;
+    any_scattered = any_scattered || call.scattered != nullptr;
     if (call.a != nullptr) std::copy_n(call.a, 4, product.a[lane].begin());
   }
+  for (int lane = 0; lane < 32 && any_scattered; ++lane)
+    for (int i = 0; i < product.form.columns / 2; ++i)
+      product.scattered.push_back(call_of(lane).scattered != nullptr ? call_of(lane).scattered[i]
+                                                                     : call_of(lane).d + i);
   self.hopper().products.start(product, self);
 }
 
@@ -155,8 +162,14 @@ void call_product(const ProductCall& call) {
   if ((self.current().number / 128 + 1) * 128 > block.x * block.y * block.z)
     self.fail(cudaErrorLaunchFailure, &self.current(), line_of(call.pc),
               "wgmma: the block has not all 128 threads of this warpgroup");
-  const auto sums = reinterpret_cast<std::uintptr_t>(call.d);  // a thread's, of 64 rows: two for each column
-  if (!self.in_kernels_frames(sums) || !self.in_kernels_frames(sums + call.form.columns / 2 * sizeof(float) - 1))
+  const auto floats = static_cast<std::size_t>(call.form.columns / 2);  // a thread's, of 64 rows
+  const auto is_own = [&](const float* d, std::size_t count) {
+    const auto address = reinterpret_cast<std::uintptr_t>(d);
+    return self.in_kernels_frames(address) && self.in_kernels_frames(address + count * sizeof(float) - 1);
+  };
+  if (call.scattered == nullptr
+          ? !is_own(call.d, floats)
+          : !std::all_of(call.scattered, call.scattered + floats, [&](const float* d) { return is_own(d, 1); }))
     self.fail(cudaErrorLaunchFailure, &self.current(), line_of(call.pc),
               "wgmma: its sums are no variables of the thread");
   ProductCall operand = call;
@@ -323,6 +336,12 @@ void wgmma(bool fp16, int columns, float* d, std::uint64_t a, bool a_mn, std::ui
 
 void wgmma(bool fp16, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn, bool accumulate) {
   call_product({{fp16, true, accumulate, columns, {}, {b, b_mn}}, d, a, __builtin_return_address(0)});
+}
+
+void wgmma(const ProductForm& form, float* const* d, const std::uint32_t* a, const void* pc) {
+  bool consecutive = true;
+  for (int i = 0; i < form.columns / 2; ++i) consecutive = consecutive && d[i] == d[0] + i;
+  call_product({form, d[0], a, pc, consecutive ? nullptr : d});
 }
 
 void wgmma_fence() {

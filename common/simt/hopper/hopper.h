@@ -7,6 +7,8 @@
 
 namespace simt {
 
+struct ProductForm;
+
 // A tensor in global memory, and the boxes of it that are copied. Innermost dimension first.
 struct TensorMap {
   void* data;
@@ -60,6 +62,8 @@ void fence_proxy_async(const char* file, int line);
 // matrix in shared memory that its rows are not along the products' inner index.
 void wgmma(bool fp16, int columns, float* d, std::uint64_t a, bool a_mn, std::uint64_t b, bool b_mn, bool accumulate);
 void wgmma(bool fp16, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn, bool accumulate);
+// Any form of it, with d where each of its columns / 2 pointers says, and a as registers or null.
+void wgmma(const ProductForm& form, float* const* d, const std::uint32_t* a, const void* pc);
 void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(int pending_groups, const char* file, int line);

@@ -53,6 +53,9 @@ void Products::read_operands(const Product& product, const Worker& worker) {
     read_matrix<fp16>(form.a, static_cast<int>(product.warp % 4) * 16, 16, worker,
                       [&](int row, int k) -> float& { return a[row][k]; });
   }
+  if (form.negated)
+    for (auto& row : a)
+      for (float& element : row) element = -element;
   read_matrix<fp16>(form.b, 0, form.columns, worker, [&](int column, int k) -> float& { return b[k][column]; });
 }
 
@@ -153,7 +156,7 @@ void Products::start(const Product& product, Worker& worker) {
     bool changed = sum.values.size() != static_cast<std::size_t>(16 * columns);
     sum.values.resize(16 * columns);
     for_each_share(columns, [&](int lane, int i, int place) {
-      const float value = product.d[lane][i];
+      const float value = product.share(lane, i);
       changed = changed || std::memcmp(&value, &sum.values[place], sizeof value) != 0;
       sum.values[place] = value;
     });
@@ -161,7 +164,7 @@ void Products::start(const Product& product, Worker& worker) {
       worker.fail(cudaErrorLaunchFailure, &worker.current(), line_of(product.pc),
                   "wgmma: adds to registers that the threads have written, without a wgmma.fence since then");
   }
-  for_each_share(columns, [&](int lane, int i, int) { product.d[lane][i] = std::bit_cast<float>(0xffffffff); });
+  for_each_share(columns, [&](int lane, int i, int) { product.share(lane, i) = std::bit_cast<float>(0xffffffff); });
   own.pending.push_back(product);
   worker.observe(&Observer::product_starts, product);
 }
@@ -178,11 +181,11 @@ void Products::wait(int pending_groups, Worker& worker) {
     if (--sum.in_flight > 0) continue;
     sum.fences = own.fences;
     for_each_share(columns, [&](int lane, int i, int place) {
-      if (!is_poison(product->d[lane][i]))
+      if (!is_poison(product->share(lane, i)))
         worker.fail(cudaErrorLaunchFailure, &worker.current(), line_of(product->pc),
                     "wgmma: lane " + std::to_string(lane) + " of warp " + std::to_string(product->warp) +
                         " has written to D before it waited for this product");
-      product->d[lane][i] = sum.values[place];
+      product->share(lane, i) = sum.values[place];
     });
   }
   own.pending.erase(own.pending.begin(), last);
@@ -203,9 +206,13 @@ const Product* Products::oldest(unsigned warp) const {
 }
 
 const Product* Products::owner(const Worker& worker, const void* address) const {
+  const auto lane = static_cast<int>(worker.current().lane);
   for (const Product& product : warps_[worker.current().number / 32].pending) {
-    const float* d = product.d[worker.current().lane];
-    if (address >= d && address < d + product.form.columns / 2) return &product;
+    const int floats = product.form.columns / 2;
+    const float* d = product.d[lane];
+    if (product.scattered.empty() && address >= d && address < d + floats) return &product;
+    for (int i = 0; i < floats && !product.scattered.empty(); ++i)
+      if (address >= &product.share(lane, i) && address < &product.share(lane, i) + 1) return &product;
   }
   return nullptr;
 }

@@ -49,16 +49,22 @@ struct ProductForm {
   bool accumulate;
   int columns;  // N
   MatrixInShared a, b;
+  bool negated = false;  // -A B
 
   bool operator==(const ProductForm&) const = default;
 };
 
 struct Product {
   ProductForm form;
-  std::array<float*, 32> d;                             // of each lane, columns / 2 floats
+  std::array<float*, 32> d;                             // of each lane, columns / 2 floats, one after the other, ..
+  std::vector<float*> scattered;                        // .. or, if it has any, [lane][columns / 2] of them
   std::array<std::array<std::uint32_t, 4>, 32> a = {};  // of each lane, if A is in registers
   unsigned warp = 0;                                    // its number in the block
   const void* pc = nullptr;
+
+  float& share(int lane, int i) const {
+    return scattered.empty() ? d[lane][i] : *scattered[lane * form.columns / 2 + i];
+  }
 };
 
 class Products {

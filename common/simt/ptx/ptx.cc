@@ -510,6 +510,7 @@ constexpr Known table[] = {
     {"nanosleep", choose_nothing},
     {"pmevent", choose_nothing},
     {"setmaxnreg", choose_nothing},
+    {"wgmma", choose_wgmma},
 };
 
 }  // namespace
@@ -528,6 +529,7 @@ Bits PtxRun::get(const PtxValue& value, PtxType type) {
   switch (value.kind) {
     case PtxValue::operand:
       bits = operands_[value.value].bits;
+      if (const void* place = operands_[value.value].place) std::memcpy(&bits, place, 4);
       break;
     case PtxValue::local:
       bits = registers_[value.value];
@@ -553,7 +555,12 @@ Bits PtxRun::get(const PtxValue& value, PtxType type) {
 void PtxRun::set(const PtxValue& value, Bits bits, PtxType type) {
   bits &= mask_of(type);
   if (value.kind == PtxValue::operand) operands_[value.value].bits = bits;
+  if (void* const to = place(value)) std::memcpy(to, &bits, 4);
   if (value.kind == PtxValue::local) registers_[value.value] = bits;
+}
+
+void* PtxRun::place(const PtxValue& value) const {
+  return value.kind == PtxValue::operand ? operands_[value.value].place : nullptr;
 }
 
 char* PtxRun::pointer(const PtxArgumentOf& argument, bool shared) {

@@ -15,10 +15,12 @@ namespace simt {
 
 struct PtxOperand {
   std::uint64_t bits;
-  const char* name;  // of %[name]; null if it has a number only
+  const char* name;       // of %[name]; null if it has a number only
+  void* place = nullptr;  // of four bytes that the instruction itself reads and writes; else they are `bits`
 };
 
-// An operand as the statement has it: what it is made of, and where the result goes, if there is one.
+// An operand as the statement has it: what it is made of, and where the result goes, if there is one. One that this
+// function neither reads nor writes is left to the instruction, which can write it later, too.
 template <char constraint, class T, bool reads, bool writes>
 struct PtxArgument {
   T value;  // a reference if it is written
@@ -35,6 +37,12 @@ PtxArgument<constraint, T&, true, true> ptx_inout(T& variable, const char* name 
 template <char constraint, class T>
 PtxArgument<constraint, T, true, false> ptx_in(T value, const char* name = nullptr) {
   return {value, name};
+}
+
+template <char constraint, class T>
+PtxArgument<constraint, T&, false, false> ptx_late(T& variable, const char* name = nullptr) {
+  static_assert(sizeof(T) == 4, "the engine has sums of wgmma in 32 bits");
+  return {variable, name};
 }
 
 template <char constraint, class T>
@@ -59,12 +67,15 @@ void run_ptx(const char* file, int line, const char* text, PtxOperand* operands,
 template <char... constraints, class... T, bool... reads, bool... writes>
 __attribute__((always_inline)) inline void ptx(const char* file, int line, const char* text,
                                                PtxArgument<constraints, T, reads, writes>... arguments) {
-  PtxOperand operands[sizeof...(arguments) + 1] = {[](auto& argument, auto constraint, auto read) {
+  PtxOperand operands[sizeof...(arguments) + 1] = {[](auto& argument, auto constraint, auto read, auto write) {
     if constexpr (decltype(read)::value)
       return PtxOperand{ptx_bits<decltype(constraint)::value>(argument.value), argument.name};
-    else
+    else if constexpr (decltype(write)::value)
       return PtxOperand{0, argument.name};
-  }(arguments, std::integral_constant<char, constraints>(), std::bool_constant<reads>())...};
+    else
+      return PtxOperand{0, argument.name, &argument.value};
+  }(arguments, std::integral_constant<char, constraints>(), std::bool_constant<reads>(),
+                                                   std::bool_constant<writes>())...};
   run_ptx(file, line, text, operands, sizeof...(arguments));
   [[maybe_unused]] const PtxOperand* operand = operands;
   (

@@ -110,6 +110,7 @@ PtxExecute choose_mbarrier(PtxInstruction& instruction);
 PtxExecute choose_fence_mbarrier_init(PtxInstruction& instruction);
 PtxExecute choose_fence_proxy_async(PtxInstruction& instruction);
 PtxExecute choose_bulk_copy(PtxInstruction& instruction);
+PtxExecute choose_wgmma(PtxInstruction& instruction);
 
 // One thread carries out one statement.
 class PtxRun {
@@ -123,6 +124,7 @@ class PtxRun {
   void set(const PtxValue& value, std::uint64_t bits, PtxType type);
   std::uint64_t get(const PtxArgumentOf& argument, PtxType type) { return get(argument.values[0], type); }
   void set(const PtxArgumentOf& argument, std::uint64_t bits, PtxType type) { set(argument.values[0], bits, type); }
+  void* place(const PtxValue& value) const;  // PtxOperand::place; null if it has none
   void jump(const PtxValue& label) { next_ = label.value; }
   void end() { next_ = code_.instructions.size(); }
 

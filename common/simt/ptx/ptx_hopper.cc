@@ -1,5 +1,5 @@
-// Inline PTX of compute capability 9.0: clusters, mbarriers, bulk copies of consecutive bytes. (Those of tensors need a
-// tensor map, which only device/tensor_map.h makes here, and wgmma has no name in this table either.)
+// Inline PTX of compute capability 9.0: clusters, mbarriers, bulk copies of consecutive bytes, wgmma. (Copies of
+// tensors need a tensor map, which only device/tensor_map.h makes here.)
 #include <algorithm>
 #include <cstring>
 
@@ -7,6 +7,7 @@
 #include "simt/cuda/warp.h"
 #include "simt/engine/engine.h"
 #include "simt/hopper/hopper.h"
+#include "simt/hopper/wgmma.h"
 #include "simt/ptx/ptx_code.h"
 
 namespace simt {
@@ -166,6 +167,66 @@ PtxExecute choose_bulk_copy(PtxInstruction& i) {
     else
       bulk_load(to, from, bytes, mbarrier, run.site.return_address);
   };
+}
+
+// wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {d, ..}, a, b, scale d, scale a, scale b, transposed a, b;
+// with A in registers: {d, ..}, {a, a, a, a}, b, scale d, scale a, scale b, transposed b;
+static void execute_wgmma(PtxRun& run, const PtxInstruction& i) {
+  const bool in_registers = i.arguments[1].form == PtxArgumentOf::vector;
+  const auto immediate = [&](std::size_t n, const char* what, int one, int other) {
+    const int value = number(run, i.arguments[n]);
+    if (value != one && value != other)
+      run.fail(cudaErrorNotSupported, std::string("wgmma: ") + what + " is " + std::to_string(value) + ": " +
+                                          std::to_string(one) + " or " + std::to_string(other) + " are possible");
+    return value == other;
+  };
+  ProductForm form = {};
+  form.fp16 = i.type == PtxType::f16;
+  form.a_in_registers = in_registers;
+  form.accumulate = run.get(i.arguments[3], PtxType::pred) != 0;
+  form.columns = i.count;
+  form.negated = immediate(4, "the scale of A", 1, -1) != immediate(5, "the scale of B", 1, -1);
+  form.b = {run.get(i.arguments[2], PtxType::b64), immediate(in_registers ? 6 : 7, "B's transposition", 0, 1)};
+  std::uint32_t a[4] = {};
+  if (in_registers)
+    for (std::size_t r = 0; r < 4; ++r)
+      a[r] = static_cast<std::uint32_t>(run.get(i.arguments[1].values[r], PtxType::b32));
+  else
+    form.a = {run.get(i.arguments[1], PtxType::b64), immediate(6, "A's transposition", 0, 1)};
+  float* d[128];
+  for (int n = 0; n < i.count / 2; ++n) {
+    d[n] = static_cast<float*>(run.place(i.arguments[0].values[static_cast<std::size_t>(n)]));
+    if (d[n] == nullptr) run.fail(cudaErrorNotSupported, "wgmma: its sums must be \"+f\" operands of the statement");
+  }
+  wgmma(form, d, in_registers ? a : nullptr, run.site.return_address);
+}
+
+PtxExecute choose_wgmma(PtxInstruction& i) {
+  if (i.opcode == "wgmma.fence.sync.aligned") return [](PtxRun&, const PtxInstruction&) { wgmma_fence(); };
+  if (i.opcode == "wgmma.commit_group.sync.aligned") return [](PtxRun&, const PtxInstruction&) { wgmma_commit(); };
+  if (i.opcode == "wgmma.wait_group.sync.aligned" && i.arguments.size() == 1)
+    return [](PtxRun& run, const PtxInstruction& i) {
+      wgmma_wait(number(run, i.arguments[0]), run.site.file, run.site.line);
+    };
+  int columns = 0;
+  const std::string prefix = "wgmma.mma_async.sync.aligned.m64n";
+  if (i.opcode.starts_with(prefix)) columns = std::atoi(i.opcode.c_str() + prefix.size());
+  const std::string shape = prefix + std::to_string(columns) + "k16.f32.";
+  const bool fp16 = i.opcode == shape + "f16.f16";
+  if (!fp16 && i.opcode != shape + "bf16.bf16")
+    return [](PtxRun& run, const PtxInstruction& i) {
+      run.fail(cudaErrorNotSupported, i.opcode +
+                                          ": of wgmma, the engine has m64nNk16 with sums in f32 of f16 or bf16: no fp8,"
+                                          " tf32, integers, sums in f16 or sparse matrices");
+    };
+  const bool in_registers = i.arguments.size() == 7;
+  if (columns < 8 || columns > 256 || columns % 8 != 0 || (!in_registers && i.arguments.size() != 8) ||
+      i.arguments[0].values.size() != static_cast<std::size_t>(columns / 2) ||
+      i.arguments[1].values.size() != (in_registers ? 4 : 1))
+    return nullptr;
+  i.type = fp16 ? PtxType::f16 : PtxType::bf16;
+  i.count = columns;
+  return execute_wgmma;
 }
 
 }  // namespace simt

@@ -124,6 +124,36 @@ bool GlobalShadow::any_written(const void* from, std::size_t bytes) {
   return false;
 }
 
+GlobalShadow::Unwritten GlobalShadow::unwritten(const void* from, std::size_t bytes) {
+  Unwritten found;
+  const auto begin = reinterpret_cast<std::uintptr_t>(from), end = begin + bytes;
+  std::uintptr_t since = end;  // where the piece began in which `address` is; `end` if it is in none
+  const auto is = [&](std::uintptr_t address, bool written) {
+    if (!written) {
+      if (since == end) ++found.pieces, since = address;
+      return;
+    }
+    if (since != end && address - since > found.bytes) found.first = since - begin, found.bytes = address - since;
+    since = end;
+  };
+  for (std::uintptr_t address = begin; address < end;) {
+    const std::uintptr_t stop = std::min(end, (address / 64 + 1) * 64);
+    const Page* const page = page_at(address, false);
+    const std::uint64_t word = page == nullptr ? (full_ ? ~0ull : 0) : page->written[address % page_bytes / 64];
+    if (word == 0 || word == ~0ull)
+      is(address, word != 0);
+    else
+      for (std::uintptr_t each = address; each < stop; ++each) is(each, word >> each % 64 & 1);
+    address = stop;
+  }
+  if (since != end) {
+    const std::uintptr_t last = since;
+    since = end;
+    if (end - last > found.bytes) found.first = last - begin, found.bytes = end - last;
+  }
+  return found;
+}
+
 void GlobalShadow::host_copies(const void* to, const void* from, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(from);
   for (std::size_t i = 0; i < bytes; i += 64) {

@@ -37,6 +37,11 @@ class GlobalShadow {
   void freed(const void* address, std::size_t bytes);
   void host_writes(const void* to, std::size_t bytes);
   bool any_written(const void* from, std::size_t bytes);
+  // Of these bytes: how many pieces nobody has written, and the longest of them.
+  struct Unwritten {
+    std::size_t pieces = 0, first = 0, bytes = 0;
+  };
+  Unwritten unwritten(const void* from, std::size_t bytes);
   void host_copies(const void* to, const void* from, std::size_t bytes);  // both on the device
 
   StreamOrder& streams() { return streams_; }

@@ -60,12 +60,22 @@ class BadInput(unittest.TestCase):
             (["trace", KERNELS, "-I", "/nowhere"], "-I /nowhere: there is no such directory"),
             (["trace", KERNELS, "-D", "3=4"], "-D 3=4: a macro is NAME or NAME=VALUE"),
             (["trace", KERNELS, "--std", "c++98"], "c++98"),
+            (["trace", KERNELS, "--no-races"], "--no-races is for run: trace counts every access"),
+            (["run", "/usr"], "workbook: /usr is a folder: name files or chapters"),
+            (["trace", "./"], "workbook: ./ is a folder: name files or chapters"),
         ]:
             with self.subTest(" ".join(words)):
                 status, errors = answer(*words)
                 self.assertEqual(status, 2, errors)
                 self.assertIn(expected, errors)
                 self.assertEqual(errors.count("\n"), 1, errors)
+
+    def test_a_program_is_no_source(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "program.cu"
+            file.write_bytes(b"\x7fELF\x02\x01\x01\0")
+            status, errors = answer("run", str(file))
+            self.assertEqual((status, errors), (2, f"workbook: {file} is no source: it has bytes that no text has\n"))
 
     def test_a_directory_is_no_file(self):
         with tempfile.TemporaryDirectory() as place:

@@ -1,4 +1,4 @@
-"""Programs with Thrust, CUB and libcu++, which check their results themselves, and of which nothing may be said."""
+"""Programs with Thrust, CUB, libcu++ and wgmma in PTX, which check their results themselves, and of which nothing may be said."""
 
 import os
 import tempfile
@@ -32,6 +32,10 @@ class Libraries(unittest.TestCase):
     def test_barriers_pipelines_semaphores_and_tiles(self):
         with unittest.mock.patch.object(cccl, "headers", return_value=None):
             self.expect_right("waits.cu")
+
+    def test_wgmma_as_inline_ptx(self):
+        self.expect_right("wgmma.cu")
+        self.expect_right("wgmma.cu", traced=False)
 
     @NEEDS_CCCL
     def test_thrust(self):

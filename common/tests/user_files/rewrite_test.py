@@ -119,6 +119,18 @@ class Declarations(unittest.TestCase):
             ("__constant__ struct { int x; float y; } a = {3, 1}, b{};", ["a", "b"], "constant"), ("__device__ struct S a = {1};", ["a"], "device"), ("namespace n { __device__ int a; }", ["a"], "device"),
             ("__device__ constexpr int a = 3;", [], ""), ("extern __device__ int a;", [], ""),
             ("void f() { static __device__ int a; }", [], ""), ("__device__ int a(int b);", [], ""),
+            ("__device__ int a(0);", ["a"], "device"), ("__constant__ float a(-1.f), b(2);", ["a", "b"], "constant"),
+            ("__device__ cuda::semaphore<1, 2> a(1);", ["a"], "device"), ("__managed__ T* a(nullptr);", ["a"], "managed"),
+            ("__device__ T a({1, 2});", ["a"], "device"), ("__device__ int a(limits<int>::max());", ["a"], "device"),
+            ("__device__ int a(dim3(2, 3).x);", ["a"], "device"), ("__device__ int a((3));", ["a"], "device"),
+            ("const int N = 4; __device__ int a(N * 2);", ["a"], "device"), ("constexpr int N = 4; __device__ int a(N);", ["a"], "device"),
+            ("enum { M, N }; __device__ int a(N);", ["a"], "device"),
+            ("struct N; __device__ int a(N);", [], ""), ("__device__ int a(S<M, N, 2>);", [], ""),
+            ("using N = int; __device__ int a(N);", [], ""), ("__device__ int a(int, float = 2 + 3);", [], ""),
+            ("__device__ int a(int b = 3);", [], ""), ("__device__ int a(S<3> b, ...);", [], ""), ("__device__ int a();", [], ""),
+            ("__device__ int a(T (&b)[3 + 4]);", [], ""), ("__device__ int a(const T*, T&&);", [], ""),
+            ("__device__ int a(void (*b)(int));", [], ""), ("__device__ int a(std::function<int(T)> b);", [], ""),
+            ("struct S { __device__ S(const S&); __device__ int a(decltype(1 + 2) b); };", [], ""),
             ("struct S { __device__ S(int a); __device__ operator int() const; int a; };", [], ""),
         ]:
             with self.subTest(declaration):
@@ -131,6 +143,12 @@ class Declarations(unittest.TestCase):
         self.assertEqual(rewritten("template <class T> __constant__ T a[4];"), "template <class T> T a[4]; static const ::simt::DeviceTemplate "
                          "simt_variable_0{\"1aI\", ::simt::DeviceVariable::constant};")
         self.assertEqual(rewritten("void f() { static __device__ int a; }"), f"void f() {{ static {tagged.format('device')} int a; }}")
+
+    def test_of_what_prints(self):
+        self.assertEqual(rewritten('__device__ void f() { if (g()) std::printf("a(%d)", 1); else printf("b"); }'),
+                         'void f() { if (g()) (::simt::prints(), std::printf("a(%d)", 1)); else (::simt::prints(), printf("b")); }')
+        self.assertEqual(rewritten('__device__ void f() { x.printf("a"); } void g() { printf("b"); }'),
+                         'void f() { x.printf("a"); } void g() { printf("b"); }')
 
     def test_of_functions(self):
         inline = "__attribute__((always_inline))"
@@ -153,6 +171,9 @@ class Ptx(unittest.TestCase):
             'asm volatile("a %0, %1;" "b;" : "=r"(x), "+f"(y[0]) : "l"(f(p, 1)), "n"(16) : "memory");':
                 f"::simt::ptx({site}\"a %0, %1;\" \"b;\" , ::simt::ptx_out<'r'>(x) , ::simt::ptx_inout<'f'>(y[0]) , ::simt::ptx_in<'l'>(f(p, 1)) "
                 ", ::simt::ptx_in<'n'>(16) );",
+            'asm volatile("wgmma" "x;" : "+f"(x), "=r"(y) : "l"(z));':
+                f"::simt::ptx({site}\"wgmma\" \"x;\" , ::simt::ptx_late<'f'>(x) , ::simt::ptx_out<'r'>(y) , ::simt::ptx_in<'l'>(z));",
+            'asm volatile("" : "+f"(x) :: "memory");': f'::simt::ptx({site}"");',
             'asm("b;");': f'::simt::ptx({site}"b;");',
             'asm volatile("b;" ::: "memory");': f'::simt::ptx({site}"b;" );',
             '__asm__ __volatile__("c %[v];" :: [v] "r"(x));': f"::simt::ptx({site}\"c %[v];\" , ::simt::ptx_in<'r'>(x, \"v\"));",

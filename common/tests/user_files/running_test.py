@@ -262,6 +262,34 @@ class Harness(unittest.TestCase):
                                           r"a grid of (\d+) x \1\. Make .* --blocks N")
         self.assertEqual(conclude_files(what, reported), 2)
 
+    def test_a_wrong_variable_is_all_that_is_said(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "a.cu"
+            file.write_text("__global__ void k() {}\nint main() { int* x; cudaMalloc(&x, 12); k<<<1, 1>>>(); }\n")
+            program = program_of(Asked([str(file)], [], None, 30), False, BUILD, Path(place))
+            report = Path(place) / "report.json"
+            environment = {**os.environ, "SIMT_REPORT": str(report), "SIMT_ORDER": "sideways"}
+            done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout, report.exists()), (2, "", False))
+            self.assertRegex(done.stderr, r"^SIMT_ORDER=sideways: must be forward, .*\n$")
+
+    def test_a_launch_that_takes_long_says_so_and_goes_on(self):
+        large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
+        with tempfile.TemporaryDirectory() as place:
+            program = program_of(asked("kernels.cu", launch=large, seconds=0), False, BUILD, Path(place))
+            environment = {**os.environ, "SIMT_REPORT": str(Path(place) / "report.json"), "SIMT_SECONDS": "0"}
+            process = subprocess.Popen([program], env=environment, stderr=subprocess.PIPE, text=True)
+            try:
+                said = process.stderr.readline()
+                time.sleep(1)
+                self.assertIsNone(process.poll(), said)
+            finally:
+                process.kill()
+                rest = process.communicate()[1]
+            self.assertRegex(said, r"^note: kernel scale: its 1073741824 blocks of 256 threads will take about \d+ (min|h); "
+                                   r"--blocks N runs a sample of them, --seconds S ends what takes longer$")
+            self.assertEqual(rest, "")
+
     def test_a_sample_of_its_blocks(self):
         large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
         what = replace(asked("kernels.cu", launch=large, seconds=20), blocks=5)

@@ -30,6 +30,8 @@ OF_NVCC = re.compile(r"-Xcompiler(=|$)|-O[0-3]|-[gG]$|-std=c\+\+|--?(arch|gencod
 
 def goes_to_a_compiler(flag: str) -> bool:
     """Whether a flag that is not the command's own can be one of nvcc's or the compiler's."""
+    if flag == "--no-races":  # of run alone: files_of() says so
+        return True
     return any(pattern.match(word) for word in flag.split(",")[:1] for pattern in (FOR_THE_COMPILER, FOR_THE_LINKER,
                                                                                    OF_NVCC))
 
@@ -121,6 +123,9 @@ def refuse_without_files(arguments: argparse.Namespace) -> None:
 def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds: float) -> "Asked | None":
     """What the user asks of files; None if no file is named. of_chapters: {argparse's name: flag} of chapters only."""
     words = arguments.chapters
+    for word in words:
+        if word.startswith(("/", ".", "~")) and Path(word).is_dir():
+            raise Failure(f"{word} is a folder: name files or chapters", status=2)
     files = [word for word in words if is_file(word)]
     if not files:
         return None
@@ -130,9 +135,14 @@ def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds
     for file in files:
         if not Path(file).is_file():
             raise Failure(f"there is no file {file}", status=2)
+        with open(file, "rb") as content:
+            if b"\0" in content.read(4096):
+                raise Failure(f"{file} is no source: it has bytes that no text has", status=2)
     for name, flag in of_chapters.items():
         if getattr(arguments, name) is not None:
             raise Failure(f"{flag} is for chapters, and {files[0]} is a file", status=2)
+    if "--no-races" in arguments.passed_on:
+        raise Failure("--no-races is for run: trace counts every access, and looks for races among them", status=2)
     flags = [f"-I{directory}" for directory in arguments.include or []]
     for directory in arguments.include or []:
         if not Path(directory).is_dir():

@@ -158,6 +158,18 @@ __global__ void locked(int* counter) {
   lock.release();
 }
 
+__device__ cuda::counting_semaphore<cuda::thread_scope_device, 1> gate(1);
+__device__ cuda::atomic<int, cuda::thread_scope_device> holder(0);
+__global__ void gated(int* counter) {
+  if (threadIdx.x != 0) return;
+  gate.acquire();
+  *counter = *counter + 1;
+  gate.release();
+  for (int none = 0; !holder.compare_exchange_strong(none, 1, cuda::memory_order_acquire);) none = 0;
+  counter[1] = counter[1] + 1;
+  holder.store(0, cuda::memory_order_release);
+}
+
 __global__ void atomics(int* x, float* y) {
   cuda::atomic_ref<int, cuda::thread_scope_device> counter(x[0]), most(x[1]), least(x[2]);
   counter.fetch_add(1, cuda::memory_order_relaxed);
@@ -238,6 +250,10 @@ int main() {
   locked<<<20, 32>>>(d_ints);
   get();
   EXPECT(ints[0] == 20);
+  clear();
+  gated<<<20, 32>>>(d_ints);
+  get();
+  EXPECT(ints[0] == 20 && ints[1] == 20);
   clear();
   atomics<<<2, 64>>>(d_ints, d_out);
   get();

@@ -487,6 +487,8 @@ CASE(padding_is_never_written) {
   cudaMalloc(&b, N * sizeof(Padded));
   make_padded<<<1, N>>>(a);
   copy_padded<<<1, N>>>(b, a);
+  std::vector<Padded> host(N);
+  cudaMemcpy(host.data(), b, N * sizeof(Padded), cudaMemcpyDeviceToHost);
   cudaFree(a);
   cudaFree(b);
 }
@@ -507,6 +509,18 @@ CASE(stencil_with_two_buffers) {
     ping_pong<<<4, N>>>(b, a, 4 * N);
     ping_pong<<<4, N>>>(a, b, 4 * N);
   }
+}
+
+CASE(columns_that_are_not_copied) {
+  constexpr std::size_t pitch = 512, width = N * sizeof(float);
+  float* x;
+  std::vector<float> host(2 * N);
+  cudaMalloc(&x, 2 * pitch);
+  for (int row = 0; row < 2; ++row) fill_half<<<1, N>>>(x + row * pitch / sizeof(float));
+  cudaMemcpy2D(host.data(), width, x, pitch, width, 2, cudaMemcpyDeviceToHost);
+  expect(host[2 * N - 1] == 1);
+  cudaMemcpy(host.data(), x, width, cudaMemcpyDeviceToHost);
+  cudaFree(x);
 }
 
 __global__ void with_heap(int** lists) {
@@ -708,6 +722,17 @@ CASE(streams_on_parts_of_one_buffer) {
   for (int s = 0; s < 4; ++s) fill<<<1, N, 0, streams[s]>>>(x + s * N, s, N);
   cudaDeviceSynchronize();
   for (auto& stream : streams) cudaStreamDestroy(stream);
+}
+
+__global__ void tell(int n) { std::printf("%d\n", n); }
+__global__ void tell_nothing(int n) {
+  if (n < 0) std::printf("%d\n", n);
+}
+CASE(printed_and_awaited) {
+  tell<<<1, 1>>>(3);
+  cudaDeviceSynchronize();
+  tell_nothing<<<1, 1>>>(3);
+  std::exit(0);
 }
 
 CASE(failure_that_is_looked_at) {

@@ -167,6 +167,29 @@ CASE(never_freed) {
   fill<<<1, N>>>(x, 1);
 }
 
+CASE(result_half_written) {
+  int *x, host[2 * N];
+  cudaMalloc(&x, sizeof host);
+  fill<<<1, N>>>(x, 1);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // result_half_written
+  cudaFree(x);
+}
+
+CASE(last_element_not_written) {
+  int *x, host[2 * N];
+  cudaMalloc(&x, sizeof host);
+  fill<<<1, 2 * N - 1>>>(x, 1);
+  cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost);  // last_element_not_written
+  cudaDeviceSynchronize();
+  cudaFree(x);
+}
+
+__global__ void tell(int n) { std::printf("%d\n", n); }
+CASE(printed_and_not_awaited) {
+  tell<<<1, 1>>>(3);
+  std::exit(0);
+}
+
 // ---- shared memory that a block cannot have
 
 __global__ void much_static(int* x) {

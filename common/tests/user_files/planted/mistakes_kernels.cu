@@ -301,6 +301,10 @@ __device__ int total;
 __global__ void count_in_variable() { total++; }  // counter_in_a_device_variable
 CASE(counter_in_a_device_variable) { count_in_variable<<<4, 1>>>(); }
 
+__device__ int total_from_one(1);
+__global__ void count_from_one() { total_from_one++; }  // counter_in_an_initialised_variable
+CASE(counter_in_an_initialised_variable) { count_from_one<<<4, 1>>>(); }
+
 // ---- what else a kernel can do wrong
 
 __global__ void asserts(int n) { assert(n > 5); }  // assertion
