@@ -1,5 +1,6 @@
 #include "simt/engine/modules.h"
 
+#include <cxxabi.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +63,9 @@ bool is_static_shared(std::string_view name) {
          name.find_first_not_of("_0123456789", tag + std::string_view("B6shared").size()) == std::string_view::npos;
 }
 
+// Is it one of those that simt-compile puts between them, with a tag too?
+bool is_guard(std::string_view name) { return name.find("B5guard") != std::string_view::npos; }
+
 // Is it that of a device variable in a function, which has such a tag too, or of one that is a template?
 std::optional<DeviceVariable::Kind> kind_of_variable(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -94,8 +99,11 @@ void read_symbols(Module& module) {
     const unsigned type = symbol.st_info & 0xf;
     if (type == STT_FUNC)
       module.functions.push_back({module.base + symbol.st_value, module.base + symbol.st_value + symbol.st_size, name});
-    else if (type == STT_TLS && is_static_shared(name))
-      module.shared.push_back({symbol.st_value, symbol.st_size, name});
+    else if (type == STT_TLS)
+      (is_static_shared(name) ? module.shared
+       : is_guard(name)       ? module.guards
+                              : module.others)
+          .push_back({symbol.st_value, symbol.st_size, name});
     else if (const auto kind = type == STT_OBJECT ? kind_of_variable(name) : std::nullopt)
       module.variables.push_back({reinterpret_cast<const void*>(module.base + symbol.st_value), symbol.st_size, *kind});
   }
@@ -141,6 +149,16 @@ std::size_t Module::static_shared_of(const void* kernel) const {
   for (const ThreadLocal& variable : shared)
     if (variable.name.starts_with(prefix)) bytes += variable.bytes;
   return bytes;
+}
+
+std::string Module::name_of(const ThreadLocal& variable) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(variable.name.c_str(), nullptr, nullptr, &status), std::free);
+  std::string name = demangled ? demangled.get() : variable.name;  // "kernel(float*)::tile[abi:shared]"
+  name.erase(std::min(name.rfind("[abi:"), name.size()));
+  if (const auto scope = name.rfind("::"); scope != std::string::npos) name.erase(0, scope + 2);
+  return name;
 }
 
 char* Module::thread_local_block() const {

@@ -35,12 +35,17 @@ struct Module {
   std::size_t tls_module;           // the dynamic linker's number for its thread-local block, 0: none
   std::vector<Function> functions;  // by address
   std::vector<ThreadLocal> shared;  // static shared memory, by offset
+  std::vector<ThreadLocal> guards;  // that simt-compile has put between those
+  std::vector<ThreadLocal> others;  // all other thread_local variables
   std::vector<Variable> variables;  // device variables that only their names tell of
 
   const Function* function_at(std::uintptr_t address) const;
 
   // Bytes of static shared memory in the kernel itself (what device functions declare is not counted).
   std::size_t static_shared_of(const void* kernel) const;
+
+  // The name of such a variable in the source.
+  static std::string name_of(const ThreadLocal& variable);
 
   // The calling OS thread's copy of the module's thread-local variables.
   char* thread_local_block() const;

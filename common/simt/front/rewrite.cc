@@ -648,6 +648,10 @@ class Rewriter {
       if (at(k) == "[" || at(k) == "=") break;
     }
     if (outside) return dynamic_shared(i, begin, end);
+    if (in_function())  // between two variables, so that an access beside one does not hit the next
+      edits_[begin].before +=
+          "static thread_local __attribute__((abi_tag(\"guard\"), used, aligned(16))) char simt_guard_" +
+          std::to_string(guards_++) + "[128]; ";
     replace(i, "static thread_local __attribute__((abi_tag(\"shared\"), aligned(16)))");
     for (Place k = i + 1; k < end && at(k) != "["; ++k) {
       if (at(k) != "alignas" || at(k + 1) != "(") continue;
@@ -860,7 +864,7 @@ class Rewriter {
   bool has_main_ = false;
   bool allocates_ = false;   // in a kernel
   bool by_pointer_ = false;  // kernels are launched by their addresses
-  int variables_ = 0;
+  int variables_ = 0, guards_ = 0;
 };
 
 }  // namespace

@@ -25,6 +25,10 @@ std::size_t offset_in_shared(const void* pointer, const Worker& block) {
   return offset == SharedMemory::no_offset ? offset : block.rank() * block.shared_bytes_of_each() + offset;
 }
 
+const char* access_word(Access access) {
+  return is_atomic(access) ? "atomic access" : writes(access) ? "write" : "read";
+}
+
 // The shadow numbers all threads of a cluster.
 unsigned in_cluster(unsigned thread) { return worker->rank() * max_block_threads + thread; }
 unsigned in_cluster(const BulkCopy& copy) { return copy.rank * max_block_threads + copy.thread; }
@@ -112,7 +116,10 @@ void RaceDetector::settle() {
 
 void RaceDetector::accessed(const MemoryAccess& a) {
   settle();
-  if (global_) worker->fail_if_overdue_at(a.pc);
+  if (global_) {
+    worker->fail_if_overdue_at(a.pc);
+    check_shared_bounds(a);
+  }
   if (global_ && (is_atomic(a.access) || a.is_volatile) && a.space != MemoryAccess::elsewhere) {
     const auto* flag = reinterpret_cast<const void*>(a.address);
     if (reads(a.access)) shadow_.flag_read(flag, in_cluster(a.thread));
@@ -140,12 +147,37 @@ void RaceDetector::check_bounds(const MemoryAccess& a) {
     return;
   }
   const std::uintptr_t first = block ? std::max(a.address, block->start + block->bytes) : a.address;
+  worker->fail(
+      cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+      std::string("invalid ") + access_word(a.access) + " " + memory.where(reinterpret_cast<const void*>(first)));
+}
+
+// Of the engine's own templates, which have the arguments of a launch.
+static bool is_a_launch(const std::string& name) {
+  for (const char* part : {"N4simt4Body", "4simt10Configured", "4simt7Deduced", "4simt6CallOf", "4simt9call_with"})
+    if (name.find(part) != std::string::npos) return true;
+  return name.starts_with("_ZN4simt");
+}
+
+bool RaceDetector::from_the_kernel(const void* pc) {
+  const auto [from, is_new] = from_kernel_.try_emplace(pc, true);
+  if (is_new) {
+    const Module* const module = module_at(pc);
+    const Function* const function =
+        module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(pc)) : nullptr;
+    from->second = function != nullptr && !is_a_launch(function->name);
+  }
+  return from->second;
+}
+
+// Between static shared variables are gaps, so that an access beside one is told from an access to the next.
+void RaceDetector::check_shared_bounds(const MemoryAccess& a) {
+  if (!worker->shared().leaves(a.address, a.size) || !from_the_kernel(a.pc)) return;
+  std::uintptr_t first = a.address;  // that lies outside
+  while (first < a.address + a.size - 1 && !worker->shared().leaves(first, 1)) ++first;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
-               std::string("invalid ") +
-                   (is_atomic(a.access) ? "atomic access"
-                    : writes(a.access)  ? "write"
-                                        : "read") +
-                   " " + memory.where(reinterpret_cast<const void*>(first)));
+               std::string("invalid ") + access_word(a.access) + " " +
+                   worker->shared().where(reinterpret_cast<const void*>(first)));
 }
 
 void RaceDetector::fence(bool of_block) {
@@ -198,25 +230,10 @@ void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
   if (row.space == MemoryAccess::shared) check_shared(row);
 }
 
-// Of the engine's own templates, which have the arguments of a launch.
-static bool is_a_launch(const std::string& name) {
-  for (const char* part : {"N4simt4Body", "4simt10Configured", "4simt7Deduced", "4simt6CallOf", "4simt9call_with"})
-    if (name.find(part) != std::string::npos) return true;
-  return name.starts_with("_ZN4simt");
-}
-
 // What lies neither in device memory nor in the thread's own: memory of the host, which a GPU does not reach. Host code
 // that launches passes the arguments from there, however.
 void RaceDetector::check_host_memory(const MemoryAccess& a) {
-  if (worker->on_a_fiber(a.address)) return;
-  const auto [from, is_new] = from_kernel_.try_emplace(a.pc, true);
-  if (is_new) {
-    const Module* const module = module_at(a.pc);
-    const Function* const function =
-        module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(a.pc)) : nullptr;
-    from->second = function != nullptr && !is_a_launch(function->name);
-  }
-  if (!from->second) return;
+  if (worker->on_a_fiber(a.address) || !from_the_kernel(a.pc)) return;
   const char* const kind = host_memory_at(a.address);
   if (kind == nullptr || host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),

@@ -846,4 +846,28 @@ CASE(mail_between_blocks_in_ptx) {
   expect(first<int>(out) == 5);
 }
 
+// ---- shared variables beside each other
+
+// A tile's rows as one, its elements as vectors, and a pointer past the end of another variable that nobody reads by.
+__global__ void rows_as_one(float4* out) {
+  __shared__ float before[N + 1];
+  __shared__ float tile[8][8];
+  __shared__ struct {
+    char flag;
+    double value;
+  } pair;
+  before[threadIdx.x] = (&tile[0][0])[threadIdx.x] = threadIdx.x;
+  if (threadIdx.x == 0) pair = {1, 2.0}, before[N] = 0;
+  __syncthreads();
+  float sum = 0;
+  for (const float* p = before + threadIdx.x; p != before + N + 1; ++p) sum += *p;
+  if (threadIdx.x < N / 4) out[threadIdx.x] = reinterpret_cast<float4*>(tile)[threadIdx.x];
+  if (sum < 0 || pair.flag != 1 || tile[0][threadIdx.x] < 0) out[0].x = pair.value;
+}
+CASE(rows_of_a_tile_as_one) {
+  Zeros<float4> out(N / 4);
+  rows_as_one<<<1, N>>>(out);
+  expect(first<float4>(out).y == 1);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
