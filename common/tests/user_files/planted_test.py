@@ -44,6 +44,7 @@ MISTAKES = {
         "shuffle_with_wrong_mask": "the lanes of a warp have parted",
         "shuffle_from_an_absent_lane": "reads the value of lane 20, which is not at this shuffle",
         "barriers_in_two_branches": "barrier divergence",
+        "barriers_on_one_line": "barrier divergence: the threads of the block wait at different barriers: warp 0 waits in",
         "barrier_in_a_branch": "barrier divergence",
         "loops_of_different_lengths": "barrier divergence",
         "lane_that_has_returned": "reads the value of lane 5, which is not at this shuffle: it has returned",

@@ -196,6 +196,21 @@ __global__ void two_barriers(int* out) {
 }
 CASE(barriers_in_two_branches) { two_barriers<<<1, N>>>(zeros<int>(N)); }
 
+#define BARRIER_IN_EITHER(condition) \
+  if (condition) {                   \
+    __syncthreads();                 \
+    ++n;                             \
+  } else {                           \
+    --n;                             \
+    __syncthreads();                 \
+  }
+__global__ void barriers_of_a_macro(int* out) {
+  int n = 0;
+  BARRIER_IN_EITHER(threadIdx.x < 32)  // barriers_on_one_line
+  out[threadIdx.x] = n;
+}
+CASE(barriers_on_one_line) { barriers_of_a_macro<<<1, N>>>(zeros<int>(N)); }
+
 __global__ void barrier_in_branch(int* out) {
   __shared__ int place[N];
   if (threadIdx.x < N / 2) {
