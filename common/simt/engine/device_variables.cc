@@ -52,6 +52,15 @@ DeviceVariable::Range DeviceVariable::all() {
   return {first.begin(), static_cast<std::size_t>(last.begin() + last.bytes() - first.begin())};
 }
 
+const DeviceVariable* DeviceVariable::beside(const void* address) {
+  const auto* a = static_cast<const char*>(address);
+  const auto before = variables().lower_bound(a);
+  if (before == variables().begin()) return before == variables().end() ? nullptr : before->second;
+  const DeviceVariable* after = std::prev(before)->second;
+  if (before == variables().end()) return after;
+  return a - (before->first + before->second->bytes()) < after->begin() - a ? before->second : after;
+}
+
 const DeviceVariable* DeviceVariable::at(const void* address) {
   const auto* a = static_cast<const char*>(address);
   const auto found = variables().lower_bound(a);  // the last that begins there or before

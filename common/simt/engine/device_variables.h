@@ -27,6 +27,9 @@ class DeviceVariable {
   // The one in which the address lies; null if there is none.
   static const DeviceVariable* at(const void* address);
 
+  // The one that is nearest to the address; null if there is none.
+  static const DeviceVariable* beside(const void* address);
+
   // The addresses from the first to the last of them.
   struct Range {
     const char* begin = nullptr;

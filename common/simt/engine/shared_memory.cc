@@ -261,7 +261,7 @@ std::string SharedMemory::beside_static(const char* address) const {
     if (nearest == nullptr || std::abs(from) < std::abs(distance)) nearest = &variable, distance = from;
   }
   const std::string name =
-      " of the shared variable " + Module::name_of(*nearest) + " (" + std::to_string(nearest->bytes) + " bytes)";
+      " of the shared variable " + Module::name_of(nearest->name) + " (" + std::to_string(nearest->bytes) + " bytes)";
   if (distance < 0) return std::to_string(-distance) + " bytes before the start" + name;
   return "at byte " + std::to_string(place - static_cast<std::ptrdiff_t>(nearest->offset)) + ", " +
          std::to_string(distance) + " bytes past the end" + name;

@@ -119,6 +119,7 @@ void RaceDetector::accessed(const MemoryAccess& a) {
   if (global_) {
     worker->fail_if_overdue_at(a.pc);
     check_shared_bounds(a);
+    check_variable_bounds(a);
   }
   if (global_ && (is_atomic(a.access) || a.is_volatile) && a.space != MemoryAccess::elsewhere) {
     const auto* flag = reinterpret_cast<const void*>(a.address);
@@ -180,6 +181,48 @@ void RaceDetector::check_shared_bounds(const MemoryAccess& a) {
                    worker->shared().where(reinterpret_cast<const void*>(first)));
 }
 
+// Of the user's own, by its mangled name: not of the engine, or of a library's headers; and of functions main() alone,
+// because the variables of others may be the device's.
+static bool is_of_the_host(const std::string& name) {
+  if (name.starts_with("_ZZ")) return name.starts_with("_ZZ4mainE");
+  if (name.starts_with("_ZG") || name.starts_with("_ZT") || name.find('@') != std::string::npos) return false;
+  for (const char* space : {"4simt", "St", "9__gnu_cxx", "6thrust", "3cub", "4cuda", "18cooperative_groups"})
+    if (name.starts_with(std::string("_ZN") + space) || name.starts_with(std::string("_ZNK") + space)) return false;
+  return true;
+}
+
+// The variables of the device and those of the host lie beside each other, with guards before those of the device.
+void RaceDetector::check_variable_bounds(const MemoryAccess& a) {
+  const Module* const module = worker->launch().module;
+  if (module == nullptr || !module->in_data(a.address)) return;
+  const DeviceVariable* variable = DeviceVariable::at(reinterpret_cast<const void*>(a.address));
+  if (variable != nullptr &&
+      a.address + a.size <= reinterpret_cast<std::uintptr_t>(variable->begin()) + variable->bytes())
+    return;
+  if (!from_the_kernel(a.pc)) return;
+  const Object* const object = variable == nullptr ? module->object_at(a.address) : nullptr;
+  if (object != nullptr) {
+    if (is_of_the_host(object->name))
+      host_memory_accessed(a, ("its variable " + Module::name_of(object->name)).c_str());
+    return;
+  }
+  if (variable == nullptr) variable = DeviceVariable::beside(reinterpret_cast<const void*>(a.address));
+  if (variable == nullptr) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(variable->begin()), end = begin + variable->bytes();
+  const std::uintptr_t first = a.address < begin ? a.address : std::max(a.address, end);
+  const Object* const named = module->object_at(begin);
+  const std::string name = std::string(" of the ") +
+                           (variable->kind() == DeviceVariable::constant ? "constant variable" : "device variable") +
+                           (named != nullptr ? " " + Module::name_of(named->name) : "") + " (" +
+                           std::to_string(variable->bytes()) + " bytes)";
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+               std::string("invalid ") + access_word(a.access) + " " +
+                   (first < begin ? std::to_string(begin - first) + " bytes before the start"
+                                  : "at byte " + std::to_string(first - begin) + ", " + std::to_string(first - end) +
+                                        " bytes past the end") +
+                   name);
+}
+
 void RaceDetector::fence(bool of_block) {
   if (!global_) return;
   shadow_.fence(this_thread());
@@ -235,7 +278,11 @@ void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
 void RaceDetector::check_host_memory(const MemoryAccess& a) {
   if (worker->on_a_fiber(a.address) || !from_the_kernel(a.pc)) return;
   const char* const kind = host_memory_at(a.address);
-  if (kind == nullptr || host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
+  if (kind != nullptr) host_memory_accessed(a, kind);
+}
+
+void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
+  if (host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
                std::string("invalid ") + (writes(a.access) ? "write" : "read") + " of memory of the host (" + kind +
                    "): a kernel can only use what cudaMalloc() and the like have given");

@@ -71,6 +71,9 @@ MISTAKES = {
         "plain_read_of_an_atomic_counter": "race on global memory: nothing orders this",
         "bytes_that_overlap": "race on global memory: nothing orders this write of 1 byte",
         "counter_in_a_device_variable": "race on global memory: nothing orders this read",
+        "device_variable_too_small": "atomic access at byte 64, 0 bytes past the end of the device variable bins (64 bytes)",
+        "constant_table_too_small": "read at byte 12, 0 bytes past the end of the constant variable weights (12 bytes)",
+        "before_a_constant_table": "read 4 bytes before the start of the constant variable weights (12 bytes)",
         "assertion": "assertion failed: n > 5",
         "too_many_threads": "a block has 1 to 1024 threads",
         "block_of_no_threads": "a block has 1 to 1024 threads",
@@ -83,6 +86,8 @@ MISTAKES = {
     HOST: {
         "host_pointer": "invalid read of memory of the host (its heap)",
         "host_vector": "invalid read of memory of the host (its heap)",
+        "host_global": "invalid read of memory of the host (its variable of_the_program)",
+        "host_static": "invalid write of memory of the host (its variable result)",
         "host_variable": "invalid read of memory of the host (its stack)",
         "host_reads_device_memory": "host code reads",
         "host_writes_device_memory": "host code writes",

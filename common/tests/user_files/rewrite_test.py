@@ -94,7 +94,7 @@ class Launches(unittest.TestCase):
 class Declarations(unittest.TestCase):
     def test_of_shared_memory(self):
         shared = '__attribute__((abi_tag("shared"), aligned(16)))'
-        guard = 'static thread_local __attribute__((abi_tag("guard"), used, aligned(16))) char simt_guard_0[128];'
+        guard = 'static thread_local __attribute__((used, aligned(16))) char simt_guard_0[128];'
         dynamic = "(::simt::dynamic_shared_memory());"
         for declaration, becomes in {
             "__shared__ float a[2][3], b;": f"{guard} static thread_local {shared} float a[2][3], b;",

@@ -870,4 +870,79 @@ CASE(rows_of_a_tile_as_one) {
   expect(first<float4>(out).y == 1);
 }
 
+// Device variables of every kind, the constants that device code shares with the host, and a registered host variable.
+__device__ int plain[16], given[3] = {1, 2, 3};
+namespace {
+__constant__ float quarters[4] = {1, 2, 3, 4};
+__device__ volatile int flag;
+}  // namespace
+namespace outer::inner {
+static __device__ double many[N];
+__managed__ int managed[4];
+}  // namespace outer::inner
+__device__ const int primes[] = {2, 3, 5, 7};
+template <class T>
+__constant__ T of_type[4];
+template <class T>
+struct OfType {
+  static inline __device__ T member = 3;
+};
+struct Counter {
+  inline static __device__ int count;
+  int own;
+  __device__ int next() { return atomicAdd(&count, 1); }
+};
+__device__ Counter counter;
+__device__ struct {
+  int n;
+  float v[3];
+} unnamed;
+extern __device__ int later;
+__device__ int* address;
+constexpr int sizes[] = {1, 2, 3};
+const double pi = 3.14;
+static int registered = 7;
+
+__device__ int times_called() {
+  static int calls = 0;
+  return atomicAdd(&calls, 1);
+}
+__device__ int letter(int i) {
+  static const char* const words[] = {"a", "b"};
+  return words[i % 2][0];
+}
+__global__ void every_variable(int* out, int** host) {
+  static __device__ int own[N];
+  const int i = threadIdx.x;
+  atomicAdd(&plain[i % 16], 1);
+  own[i] = i;
+  outer::inner::many[i] = i;
+  if (i == 0) {
+    flag = unnamed.n = counter.own = later = outer::inner::managed[3] = 1;
+    unnamed.v[2] = 2;
+    address = plain;
+    counter.next();
+    OfType<int>::member = 4;
+  }
+  __syncthreads();
+  out[i] = times_called() + letter(i) + own[i] + int(outer::inner::many[i]) + **host;
+  float sum = given[i % 3] + quarters[i % 4] + flag + primes[i % 4] + of_type<float>[i % 4];
+  sum += OfType<int>::member + unnamed.n + later + sizes[i % 3] + pi + **host;
+  out[i] = sum;
+}
+__device__ int later = 5;
+CASE(device_variables_of_every_kind) {
+  const float ones[4] = {1, 1, 1, 1};
+  cudaMemcpyToSymbol(of_type<float>, ones, sizeof ones);
+  int* mapped;
+  cudaHostRegister(&registered, sizeof registered, 0);
+  cudaHostGetDevicePointer(&mapped, &registered, 0);
+  Zeros<int> out(N);
+  Zeros<int*> host(1);
+  cudaMemcpy(host, &mapped, sizeof mapped, cudaMemcpyHostToDevice);
+  every_variable<<<1, N>>>(out, host);
+  expect(first<int>(out) == 23);
+  cudaHostUnregister(&registered);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

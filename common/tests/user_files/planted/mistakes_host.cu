@@ -26,6 +26,15 @@ CASE(host_vector) {
   copy<<<1, N>>>(zeros<int>(N), host.data());
 }
 
+int of_the_program[N] = {1, 2, 3};
+CASE(host_global) { copy<<<1, N>>>(zeros<int>(N), of_the_program); }
+
+static int result;
+__global__ void answer(int* out) {
+  *out = 42;  // host_static
+}
+CASE(host_static) { answer<<<1, 1>>>(&result); }
+
 CASE(host_variable) {
   int on_the_stack[N] = {};
   copy<<<1, N>>>(zeros<int>(N), on_the_stack);

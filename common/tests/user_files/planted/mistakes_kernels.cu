@@ -363,6 +363,20 @@ __device__ int total;
 __global__ void count_in_variable() { total++; }  // counter_in_a_device_variable
 CASE(counter_in_a_device_variable) { count_in_variable<<<4, 1>>>(); }
 
+// ---- device variables
+
+__device__ int bins[16];
+__constant__ float weights[] = {0.25f, 0.5f, 0.25f};
+__global__ void more_than_there_are(float* out, int which) {
+  const int i = int(threadIdx.x) - 1;
+  if (which == 0) atomicAdd(&bins[threadIdx.x], 1);         // device_variable_too_small
+  if (which == 1) out[threadIdx.x] = weights[threadIdx.x];  // constant_table_too_small
+  if (which == 2) out[threadIdx.x] = weights[i];            // before_a_constant_table
+}
+CASE(device_variable_too_small) { more_than_there_are<<<1, N>>>(zeros<float>(N), 0); }
+CASE(constant_table_too_small) { more_than_there_are<<<1, N>>>(zeros<float>(N), 1); }
+CASE(before_a_constant_table) { more_than_there_are<<<1, N>>>(zeros<float>(N), 2); }
+
 // ---- what else a kernel can do wrong
 
 __global__ void asserts(int n) { assert(n > 5); }  // assertion
