@@ -197,8 +197,10 @@ void RaceDetector::check_variable_bounds(const MemoryAccess& a) {
   if (module == nullptr || !module->in_data(a.address)) return;
   const DeviceVariable* variable = DeviceVariable::at(reinterpret_cast<const void*>(a.address));
   if (variable != nullptr &&
-      a.address + a.size <= reinterpret_cast<std::uintptr_t>(variable->begin()) + variable->bytes())
+      a.address + a.size <= reinterpret_cast<std::uintptr_t>(variable->begin()) + variable->bytes()) {
+    if (!variable->use().by_kernels && from_the_kernel(a.pc)) kernel_uses(*variable);
     return;
+  }
   if (!from_the_kernel(a.pc)) return;
   const Object* const object = variable == nullptr ? module->object_at(a.address) : nullptr;
   if (object != nullptr) {

@@ -945,4 +945,38 @@ CASE(device_variables_of_every_kind) {
   cudaHostUnregister(&registered);
 }
 
+// The host's own variables of the same names: one that no kernel uses, two that are copied from and to the device's;
+// and addresses of device variables that kernels have given.
+struct Node {
+  int value;
+  Node* next;
+};
+__device__ Node nodes[4], *head;
+__device__ int *of_the_host, *of_both, came;
+__global__ void use_both(int* of_the_host) {
+  of_the_host[threadIdx.x] = of_both[threadIdx.x] = threadIdx.x;
+  atomicAdd(&came, 1);
+  if (threadIdx.x != 0) return;
+  for (int i = 0; i < 4; ++i) nodes[i] = {i, i < 3 ? &nodes[i + 1] : nullptr};
+  head = nodes;
+}
+CASE(variables_of_the_host_with_a_device_variable_s_name) {
+  cudaMalloc(&of_the_host, N * sizeof(int));
+  cudaMalloc(&of_both, N * sizeof(int));
+  cudaMemcpyToSymbol(of_both, &of_both, sizeof of_both);
+  use_both<<<1, N>>>(of_the_host);
+  cudaMemcpyFromSymbol(&came, came, sizeof came);
+  expect(came == N && first(of_both) == 0);
+  Node* at;
+  cudaMemcpyFromSymbol(&at, head, sizeof at);
+  int sum = 0;
+  for (; at != nullptr; at = first(&at->next)) sum += first(&at->value);
+  expect(sum == 6);
+  void* address;
+  cudaGetSymbolAddress(&address, nodes);
+  cudaMemset(address, 0, sizeof nodes);
+  cudaFree(of_the_host);
+  cudaFree(of_both);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
