@@ -32,6 +32,7 @@ class HostMemory {
     return memory;
   }
   void add(const void* pointer, std::size_t bytes) {
+    simt::host_checks::kernels_reach_host_now();
     const std::lock_guard lock(mutex_);
     blocks_[static_cast<const char*>(pointer)] = bytes;
   }
@@ -433,15 +434,31 @@ cudaError_t simt::symbol_address(const void* symbol, void** address, std::size_t
     return fail(cudaErrorInvalidSymbol, "the symbol is not a __device__, __constant__ or __managed__ variable");
   *address = const_cast<void*>(symbol);
   *bytes = variable->bytes();
+  variable->give(true);
   return cudaSuccess;
 }
+
+namespace {
+// While the runtime itself copies by a variable's address, it has it.
+struct Given {
+  Given(const simt::DeviceVariable& variable, bool before) : variable(variable), before(before) {}
+  ~Given() { variable.give(before); }
+  const simt::DeviceVariable& variable;
+  bool before;
+};
+}  // namespace
 
 cudaError_t simt::copy_symbol(const char* name, const void* symbol, std::size_t size, std::size_t offset,
                               const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
   if (const cudaError_t error = broken(); error != cudaSuccess) return error;
   void* address;
   std::size_t all;
+  const DeviceVariable* const variable = DeviceVariable::at(symbol);
+  const bool given = variable != nullptr && variable->given();
+  const void* const other = to != nullptr ? to : from;
+  if (variable != nullptr && DeviceVariable::at(other) == variable) variable->use().twin = true;
   if (const cudaError_t error = symbol_address(symbol, &address, &all); error != cudaSuccess) return error;
+  const Given for_now(*DeviceVariable::at(symbol), given);
   if (offset > size || bytes > size - offset)
     return fail(cudaErrorInvalidValue, std::string(name) + " of " + std::to_string(bytes) + " bytes from byte " +
                                            std::to_string(offset) + " on: the variable has " + std::to_string(size));

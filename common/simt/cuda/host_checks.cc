@@ -145,6 +145,10 @@ std::unique_lock<std::recursive_mutex> alone() {
   return watching() && worker == nullptr ? std::unique_lock(one) : std::unique_lock<std::recursive_mutex>();
 }
 
+static std::atomic<bool> reached = false;
+bool kernels_reach_host() { return reached; }
+void kernels_reach_host_now() { reached = true; }
+
 void allocated(void* pointer, std::size_t bytes, bool managed) {
   if (!watching()) return;
   const auto one = alone();
@@ -152,7 +156,7 @@ void allocated(void* pointer, std::size_t bytes, bool managed) {
   const std::lock_guard lock(s.mutex);
   s.allocations[pointer] = Place::here();
   DeviceMemory& memory = DeviceMemory::instance();
-  if (managed) memory.open_to_host(pointer);
+  if (managed) memory.open_to_host(pointer), kernels_reach_host_now();
   if (GlobalShadow* const global = shadow()) global->allocated(pointer, bytes, managed || memory.all_open());
 }
 

@@ -31,6 +31,9 @@ bool free_pinned(void* pointer);  // false if it is none of these
 void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 
 bool registered(const void* pointer);  // cudaHostRegister(), or pinned
+// Has the program had managed, pinned or registered memory? What kernels store there, nobody copies.
+bool kernels_reach_host();
+void kernels_reach_host_now();  // from now on
 
 void launching(cudaStream_t stream, const void* kernel);
 void launched();                             // a kernel may be running from now on

@@ -20,6 +20,7 @@
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
 #include "simt/engine/launch.h"
 #include "simt/engine/shared_memory.h"
 
@@ -41,6 +42,11 @@ constexpr int cuda_version = 13000;  // the toolkit whose names and meanings the
 std::string not_on_device(const void* address, std::size_t bytes) {
   simt::DeviceMemory& memory = simt::DeviceMemory::instance();
   if (const simt::DeviceVariable* variable = simt::DeviceVariable::at(address)) {
+    // In managed and pinned memory, kernels may have left addresses that nobody sees.
+    if (simt::watching() && !variable->given() && variable->kind() != simt::DeviceVariable::managed &&
+        !simt::host_checks::kernels_reach_host())
+      return "what the bare name of a device variable is on the host, not the variable's memory: "
+             "cudaMemcpyToSymbol() and cudaMemcpyFromSymbol() copy, cudaGetSymbolAddress() gives its address";
     const auto at = static_cast<std::size_t>(static_cast<const char*>(address) - variable->begin());
     if (bytes <= variable->bytes() - at) return "";
     return "at byte " + std::to_string(at) + " of a variable of " + std::to_string(variable->bytes()) + " bytes";
@@ -60,6 +66,7 @@ std::string hexadecimal(const void* address) {
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (pointer == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaMalloc: no place for the pointer");
+  if (simt::DeviceVariable::may_have(pointer)) simt::host_touches_variable(__builtin_return_address(0), pointer, true);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
   const simt::HostMemory info = simt::host_memory();
@@ -103,12 +110,16 @@ static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcp
     return "cudaMemcpy of " + std::to_string(bytes) + " bytes: the " + name + " " + hexadecimal(address) + " is " +
            wrong;
   };
+  // Of a device variable, by its address, from the host's variable of that name: here they are one.
+  if (to == from)
+    if (const simt::DeviceVariable* variable = simt::DeviceVariable::at(to)) variable->use().twin = true;
   std::string wrong = check("destination", to, to_device);
   if (wrong.empty()) wrong = check("source", from, from_device);
   if (!wrong.empty()) return simt::fail(cudaErrorInvalidValue, wrong);
   const simt::host_checks::Lifted lifted;
   simt::host_checks::copied(to, from, bytes);
   std::memmove(to, from, bytes);
+  if (simt::watching() && (from_device || kind == cudaMemcpyDefault)) simt::DeviceVariable::give_those_in(to, bytes);
   return cudaSuccess;
 }
 

@@ -89,6 +89,7 @@ void Worker::run(Launch& launch) {
   const int landed = sigsetjmp(landing_, 1);
   if (landed == 0) {
     prepare(launch);
+    shared_.shut_guards();
     runs(true);
     while (!launch.failed.load(std::memory_order_relaxed)) {
       const std::uint64_t i = launch.next_block.fetch_add(1, std::memory_order_relaxed);
@@ -102,17 +103,34 @@ void Worker::run(Launch& launch) {
     if (!parked_.empty()) run_parked_blocks();
     if (!launch.failed) observe(&Observer::launch_ends);
   } else {
-    if (landed == faulted) worker->explain_fault();
-    if (landed == overdue) worker->explain_overdue();
+    if (landed == faulted) explain(&Worker::explain_fault);
+    if (landed == overdue) explain(&Worker::explain_overdue);
     launch.waits_no_more(*this);
     for (Worker* each : members_) each->reset_fibers(), each->current_ = nullptr;
   }
   runs(false);
+  shared_.open_guards();
+  if (const std::string where = shared_.overwritten_guard(); !where.empty()) {
+    const std::lock_guard lock(launch.mutex);
+    if (!launch.failed.exchange(true))
+      launch.failure = {
+          cudaErrorIllegalAddress,
+          "kernel " + kernel_name(launch.kernel) + ": invalid write " + where +
+              ": found when its blocks had ended, so that the line is not known (without --no-races it is)"};
+  }
   own_memory = {};
   current_ = nullptr;
   worker = nullptr;
   --launch.workers;
   launch_ = nullptr;
+}
+
+// By the block that ran, unless what has gone wrong has overwritten even which one that was.
+void Worker::explain(void (Worker::*how)()) {
+  if (std::find(members_.begin(), members_.end(), worker) == members_.end()) worker = this;
+  explaining_ = true;
+  (worker->*how)();
+  explaining_ = false;
 }
 
 void Worker::runs(bool now) {

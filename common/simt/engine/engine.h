@@ -322,6 +322,7 @@ class Worker {
   void next_turn() {
     first_->turn_.store(first_->turn_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
+  void explain(void (Worker::*how)());
   void keep_stack(void* instruction);
   void explain_fault();
   void explain_overdue();
@@ -386,6 +387,7 @@ class Worker {
 
   // Where control goes when a block ends early, and why.
   sigjmp_buf landing_;
+  bool explaining_ = false;
   enum : int { failed = 1, faulted = 2, overdue = 3, asked = 4 };
   struct {
     bool misaligned;

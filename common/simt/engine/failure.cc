@@ -1,12 +1,15 @@
 // How a launch fails: the failure is written down and control jumps to the worker's own stack; the fibers of the block
 // are abandoned, not unwound. Faults come here through a signal handler.
 #include <execinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
@@ -156,6 +159,18 @@ void Worker::fail_if_suspected() {
 }
 
 void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context) {
+  if (first_->explaining_) {
+    constexpr std::string_view line =
+        "the program ends here: a kernel has written over what the engine needs to say where. "
+        "Run it without --no-races: then it is stopped before\n";
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) _exit(1);
+    std::signal(signal, SIG_DFL);
+    sigset_t self;
+    sigemptyset(&self);
+    sigaddset(&self, signal);
+    pthread_sigmask(SIG_UNBLOCK, &self, nullptr);
+    std::raise(signal);
+  }
   fault_.address = info.si_addr;
   fault_.access_known = false;
 #if defined(__x86_64__)

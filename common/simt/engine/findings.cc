@@ -1,12 +1,21 @@
 #include "simt/engine/findings.h"
 
+#include <execinfo.h>
+
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include "simt/engine/device_memory.h"
+#include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
+#include "simt/engine/engine.h"
 #include "simt/engine/error.h"
+#include "simt/engine/modules.h"
 
 namespace simt {
 namespace {
@@ -76,6 +85,56 @@ bool host_touches(const void* address, bool write, const std::string& line) {
                 ", and ends here: the host cannot reach a GPU's memory; "
                 "cudaMemcpy() copies it");
   return false;
+}
+
+namespace {
+// Before main() and after it, constructors and destructors of variables touch what is theirs.
+bool called_by_main() {
+  std::array<void*, 64> frames;
+  const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
+  return std::any_of(frames.begin(), frames.begin() + depth, [](void* frame) {
+    const Module* const module = module_at(frame);
+    const Function* const function =
+        module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(frame)) : nullptr;
+    return function != nullptr && function->name == "main";
+  });
+}
+}  // namespace
+
+static void say_of_host(const DeviceVariable& variable, const void* pc, bool write) {
+  const Module* const module = module_at(variable.begin());
+  const Object* const object =
+      module != nullptr ? module->object_at(reinterpret_cast<std::uintptr_t>(variable.begin())) : nullptr;
+  found_mistake(std::string("host code ") + (write ? "writes" : "reads") + ", at " + line_of(pc) + ", the " +
+                (variable.kind() == DeviceVariable::constant ? "constant" : "device") + " variable" +
+                (object != nullptr ? " " + Module::name_of(object->name) : "") +
+                ", which kernels use: on a GPU the host has another one of that name; " +
+                (write ? "cudaMemcpyToSymbol() writes" : "cudaMemcpyFromSymbol() reads") + " theirs");
+}
+
+// A constant has its value on the host, too.
+void host_touches_variable(const void* pc, const void* address, bool write) {
+  if (!watched || worker != nullptr || DeviceMemory::instance().all_open()) return;
+  const DeviceVariable* const variable = DeviceVariable::at(address);
+  if (variable == nullptr || variable->kind() == DeviceVariable::managed || variable->use().twin) return;
+  DeviceVariable::Use& use = variable->use();
+  if (use.host[write] != nullptr && !use.by_kernels) return;
+  {
+    static auto& seen = *new std::set<const void*>;
+    const std::lock_guard lock(said().mutex);
+    if (!seen.insert(pc).second) return;
+  }
+  const Module* const module = module_at(address);
+  if (module == nullptr || !module->in_data(reinterpret_cast<std::uintptr_t>(address)) || !called_by_main()) return;
+  use.host[write] = pc;
+  if (use.by_kernels) say_of_host(*variable, pc, write);
+}
+
+void kernel_uses(const DeviceVariable& variable) {
+  DeviceVariable::Use& use = variable.use();
+  if (std::exchange(use.by_kernels, true) || use.twin) return;
+  for (const bool write : {false, true})
+    if (use.host[write] != nullptr) say_of_host(variable, use.host[write], write);
 }
 
 const std::vector<std::string>& mistakes() { return said().mistakes; }

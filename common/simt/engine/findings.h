@@ -24,6 +24,11 @@ using HostTouches = bool (*)(const void* address, bool write, const std::string&
 void when_host_touches(HostTouches pinned);
 bool host_touches(const void* address, bool write, const std::string& line);
 
+// Host code, at this address in it, has touched what may be a device variable, by its name; and a kernel uses one. That
+// both do is a mistake. (Where they tell of their accesses.)
+void host_touches_variable(const void* pc, const void* address, bool write);
+void kernel_uses(const class DeviceVariable& variable);
+
 const std::vector<std::string>& mistakes();
 const std::vector<std::string>& notes();
 

@@ -1,5 +1,6 @@
 #include "simt/engine/modules.h"
 
+#include <cxxabi.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +63,11 @@ bool is_static_shared(std::string_view name) {
          name.find_first_not_of("_0123456789", tag + std::string_view("B6shared").size()) == std::string_view::npos;
 }
 
+// Is it a guard that simt-compile puts between them, or between device variables? Or what tells the engine of one?
+bool is_guard(std::string_view name) {
+  return name.find("simt_guard_") != std::string_view::npos || name.find("simt_variable_") != std::string_view::npos;
+}
+
 // Is it that of a device variable in a function, which has such a tag too, or of one that is a template?
 std::optional<DeviceVariable::Kind> kind_of_variable(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -68,6 +75,8 @@ std::optional<DeviceVariable::Kind> kind_of_variable(std::string_view name) {
     return has("B6device")     ? std::optional(DeviceVariable::device)
            : has("B8constant") ? std::optional(DeviceVariable::constant)
                                : std::nullopt;
+  if (name.ends_with("B6deviceE")) return DeviceVariable::device;  // a member of a class
+  if (name.ends_with("B8constantE")) return DeviceVariable::constant;
   if (!name.starts_with("_Z") || name.starts_with("_ZG")) return std::nullopt;
   for (const DeviceTemplate* each : DeviceTemplate::all())
     if (has(each->part_of_name)) return each->kind;
@@ -88,18 +97,39 @@ void read_symbols(Module& module) {
   const auto names = file.array<char>(strings.sh_offset, strings.sh_size);
   if (names.empty() || names.back() != 0) return;
 
+  std::vector<bool> data_of(sections.size());
+  if (header[0].e_shstrndx < sections.size()) {
+    const auto& of_sections = sections[header[0].e_shstrndx];
+    const auto section_names = file.array<char>(of_sections.sh_offset, of_sections.sh_size);
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      if (sections[i].sh_name >= section_names.size()) continue;
+      const std::string_view name = section_names.data() + sections[i].sh_name;
+      if (name != ".data" && name != ".bss") continue;
+      data_of[i] = true;
+      auto& [begin, end] = module.data[name == ".data" ? 0 : 1];
+      begin = module.base + sections[i].sh_addr;
+      end = begin + sections[i].sh_size;
+    }
+  }
+
   for (const auto& symbol : file.array<ElfW(Sym)>(table->sh_offset, table->sh_size / sizeof(ElfW(Sym)))) {
     if (symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0 || symbol.st_name >= names.size()) continue;
     const char* name = names.data() + symbol.st_name;
     const unsigned type = symbol.st_info & 0xf;
     if (type == STT_FUNC)
       module.functions.push_back({module.base + symbol.st_value, module.base + symbol.st_value + symbol.st_size, name});
-    else if (type == STT_TLS && is_static_shared(name))
-      module.shared.push_back({symbol.st_value, symbol.st_size, name});
-    else if (const auto kind = type == STT_OBJECT ? kind_of_variable(name) : std::nullopt)
+    else if (type == STT_TLS)
+      (is_static_shared(name) ? module.shared
+       : is_guard(name)       ? module.guards
+                              : module.others)
+          .push_back({symbol.st_value, symbol.st_size, name});
+    else if (type == STT_OBJECT && symbol.st_shndx < sections.size() && data_of[symbol.st_shndx] && !is_guard(name))
+      module.objects.push_back({module.base + symbol.st_value, module.base + symbol.st_value + symbol.st_size, name});
+    if (const auto kind = type == STT_OBJECT ? kind_of_variable(name) : std::nullopt)
       module.variables.push_back({reinterpret_cast<const void*>(module.base + symbol.st_value), symbol.st_size, *kind});
   }
   std::sort(module.functions.begin(), module.functions.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
+  std::sort(module.objects.begin(), module.objects.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
   std::sort(module.shared.begin(), module.shared.end(), [](auto& a, auto& b) { return a.offset < b.offset; });
 }
 
@@ -133,6 +163,14 @@ const Function* Module::function_at(std::uintptr_t address) const {
   return address < function.end ? &function : nullptr;
 }
 
+const Object* Module::object_at(std::uintptr_t address) const {
+  auto after = std::upper_bound(objects.begin(), objects.end(), address,
+                                [](std::uintptr_t a, const Object& object) { return a < object.begin; });
+  if (after == objects.begin()) return nullptr;
+  const Object& object = *std::prev(after);
+  return address < object.end ? &object : nullptr;
+}
+
 std::size_t Module::static_shared_of(const void* kernel) const {
   const Function* function = function_at(reinterpret_cast<std::uintptr_t>(kernel));
   if (function == nullptr || !function->name.starts_with("_Z")) return 0;
@@ -141,6 +179,17 @@ std::size_t Module::static_shared_of(const void* kernel) const {
   for (const ThreadLocal& variable : shared)
     if (variable.name.starts_with(prefix)) bytes += variable.bytes;
   return bytes;
+}
+
+std::string Module::name_of(const std::string& mangled) {
+  if (!mangled.starts_with("_Z")) return mangled;
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  std::string name = demangled ? demangled.get() : mangled;  // "kernel(float*)::tile[abi:shared]"
+  name.erase(std::min(name.rfind("[abi:"), name.size()));
+  if (const auto scope = name.rfind("::"); scope != std::string::npos) name.erase(0, scope + 2);
+  return name;
 }
 
 char* Module::thread_local_block() const {

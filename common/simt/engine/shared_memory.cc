@@ -1,9 +1,11 @@
 #include "simt/engine/shared_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -12,6 +14,7 @@ namespace simt {
 namespace {
 constexpr std::size_t shared_alignment = 128;
 constexpr std::size_t shared_guard_bytes = 64 * 1024;
+constexpr char untouched = 0x6b;                  // in guards
 constexpr std::size_t buffer_bytes = 256 * 1024;  // whole pages of any size
 static_assert(buffer_bytes >= most_shared);
 }  // namespace
@@ -34,6 +37,8 @@ void SharedMemory::prepare(const Module* module, std::size_t dynamic_bytes) {
   dynamic_ = pages_ + shared_guard_bytes + buffer_bytes -
              (dynamic_bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
   static_.clear();
+  first_static_ = last_static_ = 0;
+  module_ = module;
   static_begin_ = nullptr;
   away_ = false;
   kept_.begin = nullptr;
@@ -60,6 +65,64 @@ void SharedMemory::find_static(const Module& module) {
     else
       static_.emplace_back(begin, variable.bytes);
   }
+  if (static_.empty()) return;
+  const auto [first, bytes] = span_of_static();
+  constexpr std::uintptr_t before = 128;  // the first has no guard on that side
+  first_static_ = first - before;
+  last_static_ = first + bytes;
+  for (const ThreadLocal& guard : module.guards) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(block) + guard.offset;
+    first_static_ = std::min(first_static_, begin);
+    last_static_ = std::max(last_static_, begin + guard.bytes);
+  }
+}
+
+bool SharedMemory::leaves(std::uintptr_t address, std::size_t bytes) const {
+  const auto pages = reinterpret_cast<std::uintptr_t>(pages_);
+  if (address - first_static_ >= last_static_ - first_static_ && address - pages >= size_) return false;
+  const std::size_t offset = offset_of(address);
+  if (offset != no_offset && offset_of(address + bytes - 1) == offset + bytes - 1) return false;
+  if (address - pages < size_) return true;
+  const std::size_t place = address - reinterpret_cast<std::uintptr_t>(module_->thread_local_block());
+  return std::none_of(module_->others.begin(), module_->others.end(),
+                      [&](const ThreadLocal& other) { return place - other.offset < other.bytes; });
+}
+
+// Calls visit(first byte, first whole page, end of the last one); without pages, these two are the guard's end.
+template <class Visit>
+void SharedMemory::for_each_guard(Visit visit) const {
+  if (static_.empty()) return;
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  char* const block = module_->thread_local_block();
+  for (const ThreadLocal& guard : module_->guards) {
+    char* const begin = block + guard.offset;
+    char* const last = begin + guard.bytes;
+    char* const pages = begin + (page - reinterpret_cast<std::uintptr_t>(begin) % page) % page;
+    char* const end = last - reinterpret_cast<std::uintptr_t>(last) % page;
+    pages < end ? visit(begin, pages, end) : visit(begin, last, last);
+  }
+}
+
+void SharedMemory::shut_guards() const {
+  for_each_guard([](char* begin, char* pages, char* end) {
+    std::memset(begin, untouched, static_cast<std::size_t>(pages - begin));
+    if (pages != end) mprotect(pages, static_cast<std::size_t>(end - pages), PROT_NONE);
+  });
+}
+
+void SharedMemory::open_guards() const {
+  for_each_guard([](char*, char* pages, char* end) {
+    if (pages != end) mprotect(pages, static_cast<std::size_t>(end - pages), PROT_READ | PROT_WRITE);
+  });
+}
+
+std::string SharedMemory::overwritten_guard() const {
+  std::string found;
+  for_each_guard([&](const char* begin, const char* pages, const char*) {
+    const char* const written = std::find_if(begin, pages, [](char byte) { return byte != untouched; });
+    if (written != pages && found.empty()) found = beside_static(written);
+  });
+  return found;
 }
 
 // Between guards, as the dynamic part is.
@@ -193,8 +256,27 @@ std::string SharedMemory::place(const void* address) const {
   return "a place outside shared memory";
 }
 
+// Of the nearer of the two variables that it lies between.
+std::string SharedMemory::beside_static(const char* address) const {
+  const std::ptrdiff_t place = address - module_->thread_local_block();
+  const ThreadLocal* nearest = nullptr;
+  std::ptrdiff_t distance = 0;  // below 0: before its start
+  for (const ThreadLocal& variable : module_->shared) {
+    const auto begin = static_cast<std::ptrdiff_t>(variable.offset),
+               end = begin + static_cast<std::ptrdiff_t>(variable.bytes);
+    const std::ptrdiff_t from = place < begin ? place - begin : std::max<std::ptrdiff_t>(place - end, 0);
+    if (nearest == nullptr || std::abs(from) < std::abs(distance)) nearest = &variable, distance = from;
+  }
+  const std::string name =
+      " of the shared variable " + Module::name_of(nearest->name) + " (" + std::to_string(nearest->bytes) + " bytes)";
+  if (distance < 0) return std::to_string(-distance) + " bytes before the start" + name;
+  return "at byte " + std::to_string(place - static_cast<std::ptrdiff_t>(nearest->offset)) + ", " +
+         std::to_string(distance) + " bytes past the end" + name;
+}
+
 std::string SharedMemory::where(const void* address) const {
   const auto* a = static_cast<const char*>(address);
+  if (reinterpret_cast<std::uintptr_t>(a) - first_static_ < last_static_ - first_static_) return beside_static(a);
   if (a < pages_ || a >= pages_ + size_) return "";
   const std::string name =
       " of the " + std::to_string(dynamic_bytes_) + " bytes of dynamic shared memory of this block";

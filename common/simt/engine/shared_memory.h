@@ -71,14 +71,29 @@ class SharedMemory {
   // "4 bytes past the end of the 1024 bytes of dynamic shared memory"; empty if the address has nothing to do with it.
   std::string where(const void* address) const;
 
+  // Does the access begin in shared memory or beside it, and not lie in it as a whole?
+  bool leaves(std::uintptr_t address, std::size_t bytes) const;
+
+  // Guards stand between static shared variables, and a wide one behind them, before the engine's own thread_local
+  // variables: its pages are shut while blocks run. Where something has been written to one since then: as where() says
+  // it, empty if nowhere.
+  void shut_guards() const;
+  void open_guards() const;
+  std::string overwritten_guard() const;
+
  private:
   void find_static(const Module& module);
+  template <class Visit>
+  void for_each_guard(Visit visit) const;
+  std::string beside_static(const char* address) const;
 
   char* pages_;
   std::size_t size_;
   char* dynamic_ = nullptr;
   std::size_t dynamic_bytes_ = 0;
   std::vector<std::pair<char*, std::size_t>> static_;
+  const Module* module_ = nullptr;
+  std::uintptr_t first_static_ = 0, last_static_ = 0;  // what they lie between, with their guards
   struct Part {
     std::uintptr_t begin;
     std::size_t bytes, offset;

@@ -68,6 +68,8 @@ __forceinline__ Turn Worker::barrier(const Wait& wait, bool predicate) {
     barrier_.site = site;
   else if (site.line != barrier_.site.line || site.file != barrier_.site.file)
     barrier_.divergent |= !(site == barrier_.site);
+  else if (!observers_.empty() && site.return_address != barrier_.site.return_address)  // two calls on one line
+    barrier_.divergent = true;
   ++barrier_.arrived;
   barrier_.yes += predicate;
   const bool last = barrier_.arrived == live_;

@@ -217,7 +217,17 @@ std::string Worker::who_waits(const Awaited* awaited) const {
       if (awaited != nullptr && thread->awaited != awaited) continue;
       const Wait& wait = *thread->wait;
       const auto [place, new_place] = places.try_emplace({wait.site.return_address, wait.site.file, wait.site.line});
-      if (new_place) place->second = text(wait.site);
+      if (new_place) {
+        const std::string line = text(wait.site);
+        place->second = line;
+        // Two calls on one line. (Where kernels are not traced, g++ may have made two of one.)
+        for (int call = 2;
+             !observers_.empty() &&
+             std::any_of(places.begin(), places.end(),
+                         [&](const auto& other) { return &other != &*place && other.second == place->second; });
+             ++call)
+          place->second = line + " (call " + std::to_string(call) + " of that line)";
+      }
       const auto [why, new_reason] = reasons.try_emplace(thread->awaited);
       if (new_reason) why->second = reason(*thread->awaited);
       const std::string words = std::string(" in ") + wait.name + " at " + place->second + why->second;

@@ -82,6 +82,12 @@ Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes
 // For functions of both sides whose two bodies differ.
 bool in_kernel();
 
+// Behind all static shared variables (g++ lays them out from the last to the first), so that what is written far beyond
+// them does not reach the engine's own variables (shared_memory.h). A shared library has no room for it.
+#if !defined(__PIC__) || defined(__PIE__)
+__attribute__((used, aligned(16))) static thread_local char simt_guard_last[64 * 1024];
+#endif
+
 // extern __shared__ T name[] outside functions: the dynamic shared memory of the block that asks.
 template <class T>
 struct DynamicShared;

@@ -684,8 +684,20 @@ class Rewriter {
       return;
     }
     if (at(d.end) != ";" || !said_.insert(d.begin).second) return;
-    if (!scopes_.empty() && scopes_.back().kind != Scope::names) return;
+    if (!scopes_.empty() &&
+        scopes_.back().kind != Scope::names) {  // a member: its name tells, where it is defined here
+      if (has(d, "inline") && text != "__managed__")
+        replace(i, "__attribute__((abi_tag(\"" + std::string(text.substr(2, text.size() - 4)) + "\")))");
+      return;
+    }
     if (has(d, "extern") || has(d, "constexpr")) return;
+    // g++ lays out those that other files may use apart from the others, and those with an initial value.
+    const bool others = !d.is_template && !has(d, "static") &&
+                        std::none_of(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.name.empty(); });
+    for (const char* value : {"", " = {1}"}) {
+      if (others) edits_[d.begin].before += guard("__attribute__((weak)) ", value);
+      if (!others && !d.is_template) edits_[d.begin].before += guard("__attribute__((used)) static ", value);
+    }
     const char* const what = has(d, "__managed__") ? "managed" : has(d, "__constant__") ? "constant" : "device";
     for (const std::string_view name : d.variables) {
       const std::string which =
@@ -701,6 +713,11 @@ class Rewriter {
     if (at(i + 1) == "(" && partner_[i + 1] != nowhere) edits_[partner_[i + 1]].after += "))";
   }
 
+  // A variable that no access may touch, between two that some may: else an access beside one would hit the next.
+  std::string guard(const std::string& before, const std::string& value) {
+    return before + "char simt_guard_" + std::to_string(guards_++) + "[128]" + value + "; ";
+  }
+
   void shared(Place i) {
     const Place begin = statement_begin(i);
     Place end = i;
@@ -712,6 +729,7 @@ class Rewriter {
       if (at(k) == "[" || at(k) == "=") break;
     }
     if (outside) return dynamic_shared(i, begin, end);
+    if (in_function()) edits_[begin].before += guard("static thread_local __attribute__((used, aligned(16))) ", "");
     replace(i, "static thread_local __attribute__((abi_tag(\"shared\"), aligned(16)))");
     for (Place k = i + 1; k < end && at(k) != "["; ++k) {
       if (at(k) != "alignas" || at(k + 1) != "(") continue;
@@ -932,7 +950,7 @@ class Rewriter {
   bool has_main_ = false;
   bool allocates_ = false;   // in a kernel
   bool by_pointer_ = false;  // kernels are launched by their addresses
-  int variables_ = 0;
+  int variables_ = 0, guards_ = 0;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 //                                        where arguments choose the template's parameters or the overload
 //   extern __shared__ float tile[];      float (&tile)[] = the dynamic shared memory of the block
 //   __shared__ float tile[32];           static thread_local __attribute__((abi_tag("shared"), ..)) float tile[32];
+//                                        and a guard before it, which no access may touch
 //   __device__ int counter;              int counter; and the engine is told of it; in a function
 //                                        __attribute__((abi_tag("device"))) int counter;
 //   asm volatile("..." : "=r"(x) : ..)   ::simt::ptx(file, line, "...", ::simt::ptx_out<'r'>(x), ..)

@@ -25,6 +25,10 @@ std::size_t offset_in_shared(const void* pointer, const Worker& block) {
   return offset == SharedMemory::no_offset ? offset : block.rank() * block.shared_bytes_of_each() + offset;
 }
 
+const char* access_word(Access access) {
+  return is_atomic(access) ? "atomic access" : writes(access) ? "write" : "read";
+}
+
 // The shadow numbers all threads of a cluster.
 unsigned in_cluster(unsigned thread) { return worker->rank() * max_block_threads + thread; }
 unsigned in_cluster(const BulkCopy& copy) { return copy.rank * max_block_threads + copy.thread; }
@@ -112,7 +116,11 @@ void RaceDetector::settle() {
 
 void RaceDetector::accessed(const MemoryAccess& a) {
   settle();
-  if (global_) worker->fail_if_overdue_at(a.pc);
+  if (global_) {
+    worker->fail_if_overdue_at(a.pc);
+    check_shared_bounds(a);
+    check_variable_bounds(a);
+  }
   if (global_ && (is_atomic(a.access) || a.is_volatile) && a.space != MemoryAccess::elsewhere) {
     const auto* flag = reinterpret_cast<const void*>(a.address);
     if (reads(a.access)) shadow_.flag_read(flag, in_cluster(a.thread));
@@ -140,12 +148,81 @@ void RaceDetector::check_bounds(const MemoryAccess& a) {
     return;
   }
   const std::uintptr_t first = block ? std::max(a.address, block->start + block->bytes) : a.address;
+  worker->fail(
+      cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+      std::string("invalid ") + access_word(a.access) + " " + memory.where(reinterpret_cast<const void*>(first)));
+}
+
+// Of the engine's own templates, which have the arguments of a launch.
+static bool is_a_launch(const std::string& name) {
+  for (const char* part : {"N4simt4Body", "4simt10Configured", "4simt7Deduced", "4simt6CallOf", "4simt9call_with"})
+    if (name.find(part) != std::string::npos) return true;
+  return name.starts_with("_ZN4simt");
+}
+
+bool RaceDetector::from_the_kernel(const void* pc) {
+  const auto [from, is_new] = from_kernel_.try_emplace(pc, true);
+  if (is_new) {
+    const Module* const module = module_at(pc);
+    const Function* const function =
+        module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(pc)) : nullptr;
+    from->second = function != nullptr && !is_a_launch(function->name);
+  }
+  return from->second;
+}
+
+// Between static shared variables are gaps, so that an access beside one is told from an access to the next.
+void RaceDetector::check_shared_bounds(const MemoryAccess& a) {
+  if (!worker->shared().leaves(a.address, a.size) || !from_the_kernel(a.pc)) return;
+  std::uintptr_t first = a.address;  // that lies outside
+  while (first < a.address + a.size - 1 && !worker->shared().leaves(first, 1)) ++first;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
-               std::string("invalid ") +
-                   (is_atomic(a.access) ? "atomic access"
-                    : writes(a.access)  ? "write"
-                                        : "read") +
-                   " " + memory.where(reinterpret_cast<const void*>(first)));
+               std::string("invalid ") + access_word(a.access) + " " +
+                   worker->shared().where(reinterpret_cast<const void*>(first)));
+}
+
+// Of the user's own, by its mangled name: not of the engine, or of a library's headers; and of functions main() alone,
+// because the variables of others may be the device's.
+static bool is_of_the_host(const std::string& name) {
+  if (name.starts_with("_ZZ")) return name.starts_with("_ZZ4mainE");
+  if (name.starts_with("_ZG") || name.starts_with("_ZT") || name.find('@') != std::string::npos) return false;
+  for (const char* space : {"4simt", "St", "9__gnu_cxx", "6thrust", "3cub", "4cuda", "18cooperative_groups"})
+    if (name.starts_with(std::string("_ZN") + space) || name.starts_with(std::string("_ZNK") + space)) return false;
+  return true;
+}
+
+// The variables of the device and those of the host lie beside each other, with guards before those of the device.
+void RaceDetector::check_variable_bounds(const MemoryAccess& a) {
+  const Module* const module = worker->launch().module;
+  if (module == nullptr || !module->in_data(a.address)) return;
+  const DeviceVariable* variable = DeviceVariable::at(reinterpret_cast<const void*>(a.address));
+  if (variable != nullptr &&
+      a.address + a.size <= reinterpret_cast<std::uintptr_t>(variable->begin()) + variable->bytes()) {
+    if (!variable->use().by_kernels && from_the_kernel(a.pc)) kernel_uses(*variable);
+    return;
+  }
+  if (!from_the_kernel(a.pc)) return;
+  const Object* const object = variable == nullptr ? module->object_at(a.address) : nullptr;
+  if (object != nullptr) {
+    if (is_of_the_host(object->name))
+      host_memory_accessed(a, ("its variable " + Module::name_of(object->name)).c_str());
+    return;
+  }
+  if (variable == nullptr) variable = DeviceVariable::beside(reinterpret_cast<const void*>(a.address));
+  if (variable == nullptr) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(variable->begin()), end = begin + variable->bytes();
+  const std::uintptr_t first = a.address < begin ? a.address : std::max(a.address, end);
+  const Object* const named = module->object_at(begin);
+  const std::string name = std::string(" of the ") +
+                           (variable->kind() == DeviceVariable::constant ? "constant variable" : "device variable") +
+                           (named != nullptr ? " " + Module::name_of(named->name) : "") + " (" +
+                           std::to_string(variable->bytes()) + " bytes)";
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+               std::string("invalid ") + access_word(a.access) + " " +
+                   (first < begin ? std::to_string(begin - first) + " bytes before the start"
+                                  : "at byte " + std::to_string(first - begin) + ", " + std::to_string(first - end) +
+                                        " bytes past the end") +
+                   name);
 }
 
 void RaceDetector::fence(bool of_block) {
@@ -198,27 +275,16 @@ void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
   if (row.space == MemoryAccess::shared) check_shared(row);
 }
 
-// Of the engine's own templates, which have the arguments of a launch.
-static bool is_a_launch(const std::string& name) {
-  for (const char* part : {"N4simt4Body", "4simt10Configured", "4simt7Deduced", "4simt6CallOf", "4simt9call_with"})
-    if (name.find(part) != std::string::npos) return true;
-  return name.starts_with("_ZN4simt");
-}
-
 // What lies neither in device memory nor in the thread's own: memory of the host, which a GPU does not reach. Host code
 // that launches passes the arguments from there, however.
 void RaceDetector::check_host_memory(const MemoryAccess& a) {
-  if (worker->on_a_fiber(a.address)) return;
-  const auto [from, is_new] = from_kernel_.try_emplace(a.pc, true);
-  if (is_new) {
-    const Module* const module = module_at(a.pc);
-    const Function* const function =
-        module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(a.pc)) : nullptr;
-    from->second = function != nullptr && !is_a_launch(function->name);
-  }
-  if (!from->second) return;
+  if (worker->on_a_fiber(a.address) || !from_the_kernel(a.pc)) return;
   const char* const kind = host_memory_at(a.address);
-  if (kind == nullptr || host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
+  if (kind != nullptr) host_memory_accessed(a, kind);
+}
+
+void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
+  if (host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
                std::string("invalid ") + (writes(a.access) ? "write" : "read") + " of memory of the host (" + kind +
                    "): a kernel can only use what cudaMalloc() and the like have given");

@@ -68,8 +68,12 @@ class RaceDetector final : public Observer {
   void check_shared(const MemoryAccess& access);
   void check_reach(const Worker& block, Access access, const void* pc, const std::string& what, const Site& site);
   void check_bounds(const MemoryAccess& access);
+  void check_shared_bounds(const MemoryAccess& access);
+  void check_variable_bounds(const MemoryAccess& access);
   void check_own_variable(const MemoryAccess& access);
   void check_host_memory(const MemoryAccess& access);
+  void host_memory_accessed(const MemoryAccess& access, const char* kind);
+  bool from_the_kernel(const void* pc);
   void settle();
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
   void check_dependency(const BulkCopy& copy, bool writes);

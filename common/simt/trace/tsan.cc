@@ -4,24 +4,26 @@
 #include <cstdint>
 
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
 #include "simt/trace/races.h"
 
 namespace {
 
-bool of_a_kernel(const void* address, simt::Access access) {
+bool of_a_kernel(const void* pc, const void* address, simt::Access access) {
   if (simt::worker != nullptr && simt::worker->in_kernel()) return true;
+  if (simt::DeviceVariable::may_have(address)) simt::host_touches_variable(pc, address, simt::writes(access));
   if (simt::host_writes != nullptr && simt::writes(access)) simt::host_writes(address);
   return false;
 }
 
 __forceinline__ void note(const void* pc, const void* address, std::size_t size, simt::Access access) {
-  if (of_a_kernel(address, access)) simt::worker->tell_of_access(pc, address, size, access);
+  if (of_a_kernel(pc, address, access)) simt::worker->tell_of_access(pc, address, size, access);
 }
 
 // An access that a GPU makes in one piece.
 __forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access,
                                   bool is_volatile = false) {
-  if (!of_a_kernel(address, access)) return;
+  if (!of_a_kernel(pc, address, access)) return;
   simt::Worker& worker = *simt::worker;
   if (reinterpret_cast<std::uintptr_t>(address) % size != 0 && !worker.computing())
     worker.observe(&simt::Observer::misaligned, worker.memory_access(pc, address, size, access));

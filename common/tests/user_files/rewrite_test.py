@@ -94,12 +94,13 @@ class Launches(unittest.TestCase):
 class Declarations(unittest.TestCase):
     def test_of_shared_memory(self):
         shared = '__attribute__((abi_tag("shared"), aligned(16)))'
+        guard = 'static thread_local __attribute__((used, aligned(16))) char simt_guard_0[128];'
         dynamic = "(::simt::dynamic_shared_memory());"
         for declaration, becomes in {
-            "__shared__ float a[2][3], b;": f"static thread_local {shared} float a[2][3], b;",
-            "static __shared__ int a;": f"static thread_local {shared} int a;",
-            "__shared__ alignas(16) T a[4];": f"alignas(16) static thread_local {shared} T a[4];",
-            "__shared__ __align__(8) T a[4];": f"static thread_local {shared} __attribute__((aligned(8))) T a[4];",
+            "__shared__ float a[2][3], b;": f"{guard} static thread_local {shared} float a[2][3], b;",
+            "static __shared__ int a;": f"{guard} static thread_local {shared} int a;",
+            "__shared__ alignas(16) T a[4];": f"{guard} alignas(16) static thread_local {shared} T a[4];",
+            "__shared__ __align__(8) T a[4];": f"{guard} static thread_local {shared} __attribute__((aligned(8))) T a[4];",
             "extern __shared__ float a[];": f"float (&a)[] = *reinterpret_cast<float (*)[]>{dynamic}",
             "extern __shared__ __align__(16) unsigned char a[];":
                 f"unsigned char (&a)[] = *reinterpret_cast<unsigned char (*)[]>{dynamic}",

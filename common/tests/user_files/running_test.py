@@ -311,6 +311,22 @@ class Harness(unittest.TestCase):
                     reported = run_program(program, what, Path(place), quietly=True)
                 self.assertEqual((reported.status, reported.launched, reported.failures), (0, 10, []))
 
+    def test_writes_outside_shared_variables_end_the_launch_without_races_too(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "shared.cu"
+            file.write_text("#include <cstdlib>\n__global__ void k(int* out, int by) {\n  __shared__ int a[32], b[32];\n  b[threadIdx.x] = 1;\n"
+                            "  a[threadIdx.x] = 2;\n  __syncthreads();\n  b[int(threadIdx.x) + by] = 3;\n  out[threadIdx.x] = a[0] + b[0];\n}\n"
+                            "int main(int, char** by) {\n  int* out;\n  cudaMalloc(&out, 128);\n  k<<<4, 32>>>(out, std::atoi(by[1]));\n"
+                            "  cudaDeviceSynchronize();\n  cudaFree(out);\n}\n")
+            plain = program_of(Asked([str(file)], [], None, 30, races=False), False, BUILD, Path(place))
+            for by, words in (("0", None), ("64", "bytes past the end of the shared variable"),
+                              ("1000", "shared.cu:7: invalid write at byte"), ("100000", "shared.cu:7: invalid write at 0x")):
+                what = Asked([str(file)], [], None, 30, [by], races=False)
+                with self.subTest(by):
+                    reported = run_program(plain, what, Path(place), quietly=True)
+                    self.assertEqual((reported.status, len(reported.failures)), (0, int(words is not None)))
+                    self.assertIn(words or "", "".join(reported.failures))
+
     def test_limits_count_processor_time(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "nap.cu"

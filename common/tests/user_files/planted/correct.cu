@@ -871,4 +871,137 @@ CASE(mail_between_blocks_in_ptx) {
   expect(first<int>(out) == 5);
 }
 
+// ---- shared variables beside each other
+
+// A tile's rows as one, its elements as vectors, and a pointer past the end of another variable that nobody reads by.
+__global__ void rows_as_one(float4* out) {
+  __shared__ float before[N + 1];
+  __shared__ float tile[8][8];
+  __shared__ struct {
+    char flag;
+    double value;
+  } pair;
+  before[threadIdx.x] = (&tile[0][0])[threadIdx.x] = threadIdx.x;
+  if (threadIdx.x == 0) pair = {1, 2.0}, before[N] = 0;
+  __syncthreads();
+  float sum = 0;
+  for (const float* p = before + threadIdx.x; p != before + N + 1; ++p) sum += *p;
+  if (threadIdx.x < N / 4) out[threadIdx.x] = reinterpret_cast<float4*>(tile)[threadIdx.x];
+  if (sum < 0 || pair.flag != 1 || tile[0][threadIdx.x] < 0) out[0].x = pair.value;
+}
+CASE(rows_of_a_tile_as_one) {
+  Zeros<float4> out(N / 4);
+  rows_as_one<<<1, N>>>(out);
+  expect(first<float4>(out).y == 1);
+}
+
+// Device variables of every kind, the constants that device code shares with the host, and a registered host variable.
+__device__ int plain[16], given[3] = {1, 2, 3};
+namespace {
+__constant__ float quarters[4] = {1, 2, 3, 4};
+__device__ volatile int flag;
+}  // namespace
+namespace outer::inner {
+static __device__ double many[N];
+__managed__ int managed[4];
+}  // namespace outer::inner
+__device__ const int primes[] = {2, 3, 5, 7};
+template <class T>
+__constant__ T of_type[4];
+template <class T>
+struct OfType {
+  static inline __device__ T member = 3;
+};
+struct Counter {
+  inline static __device__ int count;
+  int own;
+  __device__ int next() { return atomicAdd(&count, 1); }
+};
+__device__ Counter counter;
+__device__ struct {
+  int n;
+  float v[3];
+} unnamed;
+extern __device__ int later;
+__device__ int* address;
+constexpr int sizes[] = {1, 2, 3};
+const double pi = 3.14;
+static int registered = 7;
+
+__device__ int times_called() {
+  static int calls = 0;
+  return atomicAdd(&calls, 1);
+}
+__device__ int letter(int i) {
+  static const char* const words[] = {"a", "b"};
+  return words[i % 2][0];
+}
+__global__ void every_variable(int* out, int** host) {
+  static __device__ int own[N];
+  const int i = threadIdx.x;
+  atomicAdd(&plain[i % 16], 1);
+  own[i] = i;
+  outer::inner::many[i] = i;
+  if (i == 0) {
+    flag = unnamed.n = counter.own = later = outer::inner::managed[3] = 1;
+    unnamed.v[2] = 2;
+    address = plain;
+    counter.next();
+    OfType<int>::member = 4;
+  }
+  __syncthreads();
+  out[i] = times_called() + letter(i) + own[i] + int(outer::inner::many[i]) + **host;
+  float sum = given[i % 3] + quarters[i % 4] + flag + primes[i % 4] + of_type<float>[i % 4];
+  sum += OfType<int>::member + unnamed.n + later + sizes[i % 3] + pi + **host;
+  out[i] = sum;
+}
+__device__ int later = 5;
+CASE(device_variables_of_every_kind) {
+  const float ones[4] = {1, 1, 1, 1};
+  cudaMemcpyToSymbol(of_type<float>, ones, sizeof ones);
+  int* mapped;
+  cudaHostRegister(&registered, sizeof registered, 0);
+  cudaHostGetDevicePointer(&mapped, &registered, 0);
+  Zeros<int> out(N);
+  Zeros<int*> host(1);
+  cudaMemcpy(host, &mapped, sizeof mapped, cudaMemcpyHostToDevice);
+  every_variable<<<1, N>>>(out, host);
+  expect(first<int>(out) == 23);
+  cudaHostUnregister(&registered);
+}
+
+// The host's own variables of the same names: one that no kernel uses, two that are copied from and to the device's;
+// and addresses of device variables that kernels have given.
+struct Node {
+  int value;
+  Node* next;
+};
+__device__ Node nodes[4], *head;
+__device__ int *of_the_host, *of_both, came;
+__global__ void use_both(int* of_the_host) {
+  of_the_host[threadIdx.x] = of_both[threadIdx.x] = threadIdx.x;
+  atomicAdd(&came, 1);
+  if (threadIdx.x != 0) return;
+  for (int i = 0; i < 4; ++i) nodes[i] = {i, i < 3 ? &nodes[i + 1] : nullptr};
+  head = nodes;
+}
+CASE(variables_of_the_host_with_a_device_variable_s_name) {
+  cudaMalloc(&of_the_host, N * sizeof(int));
+  cudaMalloc(&of_both, N * sizeof(int));
+  cudaMemcpyToSymbol(of_both, &of_both, sizeof of_both);
+  use_both<<<1, N>>>(of_the_host);
+  cudaMemcpyFromSymbol(&came, came, sizeof came);
+  expect(came == N && first(of_both) == 0);
+  Node* at;
+  cudaMemcpyFromSymbol(&at, head, sizeof at);
+  int sum = 0;
+  for (; at != nullptr; at = first(&at->next)) sum += first(&at->value);
+  expect(sum == 6);
+  void* address;
+  cudaGetSymbolAddress(&address, nodes);
+  cudaMemset(address, 0, sizeof nodes);
+  cudaFree(of_the_host);
+  cudaFree(of_both);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

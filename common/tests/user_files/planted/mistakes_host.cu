@@ -26,9 +26,45 @@ CASE(host_vector) {
   copy<<<1, N>>>(zeros<int>(N), host.data());
 }
 
+int of_the_program[N] = {1, 2, 3};
+CASE(host_global) { copy<<<1, N>>>(zeros<int>(N), of_the_program); }
+
+static int result;
+__global__ void answer(int* out) {
+  *out = 42;  // host_static
+}
+CASE(host_static) { answer<<<1, 1>>>(&result); }
+
 CASE(host_variable) {
   int on_the_stack[N] = {};
   copy<<<1, N>>>(zeros<int>(N), on_the_stack);
+}
+
+__device__ int total, counts[4];
+__constant__ float factors[4];
+__device__ float* scratch;
+__global__ void use_variables(float* out) {
+  atomicAdd(&total, 1);
+  *out = counts[0] * factors[0];
+}
+__global__ void use_scratch() { scratch[threadIdx.x] = 1; }
+CASE(host_reads_a_device_variable) {
+  use_variables<<<1, 1>>>(zeros<float>(1));
+  cudaDeviceSynchronize();
+  std::printf("%d\n", total);  // host_reads_a_device_variable
+}
+CASE(host_writes_a_constant) {
+  factors[0] = 2;  // host_writes_a_constant
+  use_variables<<<1, 1>>>(zeros<float>(1));
+}
+CASE(copy_to_a_bare_name) {
+  const int ones[4] = {1, 1, 1, 1};
+  cudaMemcpy(counts, ones, sizeof ones, cudaMemcpyHostToDevice);  // copy_to_a_bare_name
+  use_variables<<<1, 1>>>(zeros<float>(1));
+}
+CASE(memory_for_a_device_variable) {
+  cudaMalloc(&scratch, 4 * N);  // memory_for_a_device_variable
+  use_scratch<<<1, N>>>();
 }
 
 CASE(host_reads_device_memory) {

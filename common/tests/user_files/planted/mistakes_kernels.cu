@@ -87,6 +87,53 @@ CASE(dynamic_shared_too_small) { beyond_dynamic<<<1, N, N * sizeof(float)>>>(zer
 
 CASE(dynamic_shared_forgotten) { halves<<<1, N>>>(zeros<float>(N), zeros<float>(N)); }
 
+__global__ void odd_dynamic(char* out) {
+  extern __shared__ char bytes[];
+  bytes[threadIdx.x] = 1;  // one_byte_too_many_in_dynamic_shared
+  __syncthreads();
+  out[threadIdx.x] = bytes[threadIdx.x];
+}
+CASE(one_byte_too_many_in_dynamic_shared) { odd_dynamic<<<1, 38, 37>>>(zeros<char>(38)); }
+
+__global__ void shifted(int* out, int by) {
+  __shared__ int before[N];
+  __shared__ int place[N];
+  before[threadIdx.x] = place[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  if (by > 0) out[threadIdx.x] = place[int(threadIdx.x) + by] + before[0];  // static_shared_too_small
+  if (by < 0) out[threadIdx.x] = place[int(threadIdx.x) + by] + before[0];  // before_static_shared
+}
+CASE(static_shared_too_small) { shifted<<<1, N>>>(zeros<int>(N), 1); }
+CASE(before_static_shared) { shifted<<<1, N>>>(zeros<int>(N), -1); }
+
+__global__ void block_wider_than_its_tile(float* out) {
+  __shared__ float tile[8][8];
+  tile[threadIdx.y][threadIdx.x * 2] = threadIdx.x;  // block_wider_than_its_tile
+  __syncthreads();
+  out[threadIdx.y * 8 + threadIdx.x] = tile[threadIdx.y][threadIdx.x];
+}
+CASE(block_wider_than_its_tile) { block_wider_than_its_tile<<<1, dim3(1, 9)>>>(zeros<float>(72)); }
+
+__global__ void more_values_than_bins(int* out) {
+  __shared__ int bins[8];
+  if (threadIdx.x < 8) bins[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(&bins[threadIdx.x % 9], 1);  // more_values_than_bins
+  __syncthreads();
+  if (threadIdx.x < 8) out[threadIdx.x] = bins[threadIdx.x];
+}
+CASE(more_values_than_bins) { more_values_than_bins<<<1, N>>>(zeros<int>(8)); }
+
+__global__ void last_vector(float4* out) {
+  __shared__ float row[N + 1];
+  row[threadIdx.x] = threadIdx.x;
+  if (threadIdx.x == 0) row[N] = 0;
+  __syncthreads();
+  if (threadIdx.x < N / 4 + 1)
+    out[threadIdx.x] = reinterpret_cast<float4*>(row)[threadIdx.x];  // vector_half_beyond_static_shared
+}
+CASE(vector_half_beyond_static_shared) { last_vector<<<1, N>>>(zeros<float4>(N)); }
+
 // ---- warps
 
 __device__ void last_warp(volatile float* sums, int i) {
@@ -148,6 +195,21 @@ __global__ void two_barriers(int* out) {
   }
 }
 CASE(barriers_in_two_branches) { two_barriers<<<1, N>>>(zeros<int>(N)); }
+
+#define BARRIER_IN_EITHER(condition) \
+  if (condition) {                   \
+    __syncthreads();                 \
+    ++n;                             \
+  } else {                           \
+    --n;                             \
+    __syncthreads();                 \
+  }
+__global__ void barriers_of_a_macro(int* out) {
+  int n = 0;
+  BARRIER_IN_EITHER(threadIdx.x < 32)  // barriers_on_one_line
+  out[threadIdx.x] = n;
+}
+CASE(barriers_on_one_line) { barriers_of_a_macro<<<1, N>>>(zeros<int>(N)); }
 
 __global__ void barrier_in_branch(int* out) {
   __shared__ int place[N];
@@ -304,6 +366,20 @@ CASE(counter_in_a_device_variable) { count_in_variable<<<4, 1>>>(); }
 __device__ int total_from_one(1);
 __global__ void count_from_one() { total_from_one++; }  // counter_in_an_initialised_variable
 CASE(counter_in_an_initialised_variable) { count_from_one<<<4, 1>>>(); }
+
+// ---- device variables
+
+__device__ int bins[16];
+__constant__ float weights[] = {0.25f, 0.5f, 0.25f};
+__global__ void more_than_there_are(float* out, int which) {
+  const int i = int(threadIdx.x) - 1;
+  if (which == 0) atomicAdd(&bins[threadIdx.x], 1);         // device_variable_too_small
+  if (which == 1) out[threadIdx.x] = weights[threadIdx.x];  // constant_table_too_small
+  if (which == 2) out[threadIdx.x] = weights[i];            // before_a_constant_table
+}
+CASE(device_variable_too_small) { more_than_there_are<<<1, N>>>(zeros<float>(N), 0); }
+CASE(constant_table_too_small) { more_than_there_are<<<1, N>>>(zeros<float>(N), 1); }
+CASE(before_a_constant_table) { more_than_there_are<<<1, N>>>(zeros<float>(N), 2); }
 
 // ---- what else a kernel can do wrong
 
