@@ -402,8 +402,8 @@ def grade(workbench: Workbench, submission: Submission, exercises: Sequence[Grad
             if isinstance(content, Verdict):
                 result.verdicts[one.id] = content
             elif one.kind == "measure":
-                text, doubt = _as_handed_in(workbench.course, one.file, exercises, taken)
-                result.verdicts[one.id] = _counted(workbench, one, content.text, "" if doubt else text)
+                text, doubtful = _as_handed_in(workbench.course, one.file, exercises, taken)
+                result.verdicts[one.id] = _counted(workbench, one, content.text, "" if doubtful else text)
             elif hung == _MOST_HUNG:
                 result.verdicts[one.id] = Verdict("not compiled", [f"{_MOST_HUNG} others have hung the compiler"])
             else:
