@@ -160,8 +160,8 @@ class OfAClass(unittest.TestCase):
                               ({1, 3}, ["right", "hangs the compiler", "right", "hangs the compiler", "not compiled"]),
                               ({4}, ["right"] * 4 + ["hangs the compiler"])]:
             hanging = {exercises[number].id for number in hangs}
-            with mock.patch.object(one_submission, "_judged", side_effect=lambda _, one, written, hanging=hanging: Verdict(
-                    "hangs the compiler" if one.id in hanging else "right")) as judged:
+            with mock.patch.object(one_submission, "_judged", side_effect=lambda _, one, written, hanging=hanging: (Verdict(
+                    "hangs the compiler" if one.id in hanging else "right"), "")) as judged:
                 result = one_submission.grade(bench, Submission("mallory", texts), exercises)
             self.assertEqual([result.verdicts[one.id].state for one in exercises], states)
             self.assertEqual(judged.call_count, 5 - states.count("not compiled"))

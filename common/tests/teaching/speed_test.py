@@ -129,7 +129,7 @@ class Meaning(unittest.TestCase):
                                  ("right", "performance is not graded: no GPU answers")]:
             with mock.patch.object(one_submission, "_taken", return_value=one_submission._Taken("text")), mock.patch.object(one_submission,
                                                                                                      "_as_handed_in"), \
-                    mock.patch.object(one_submission, "_judged", return_value=Verdict(correctness)):
+                    mock.patch.object(one_submission, "_judged", return_value=(Verdict(correctness), "")):
                 result = grade(workbench, Submission("ada", {exercises[0].file: "text"}), exercises)
             self.assertEqual(result.verdicts["06.pipeline.speed"], Verdict("not timed", [why]))
             self.assertEqual(result.points["06.pipeline.speed"], 0)
