@@ -75,7 +75,8 @@ def read_label(text: str) -> tuple[Problem, bool]:
     """(problem, rope) of the name that attention::label gives a problem: B2_H16_N512_D64_fp16_causal."""
     found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))"
                          r"_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?"
-                         r"((?:_window-?\d+_-?\d+)?(?:_softcap[\d.e+-]+)?(?:_alibi)?(?:_sink)?(?:_views)?(?:_dv\d+)?)",
+                         r"((?:_window-?\d+_-?\d+)?(?:_softcap[\d.e+-]+)?(?:_alibi)?(?:_sink)?(?:_views)?(?:_dv\d+)?"
+                         r"(?:_packed\d+_\d+)?)",
                          text)
     if not found:
         raise ValueError(f"{text} names no problem")
