@@ -23,8 +23,7 @@ class Labels(unittest.TestCase):
         self.assertEqual(read_label("B1_H8_Hkv2_Nq7_Nk9_D128_bf16_full_rope"),
                          (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
         packed = "B8_H2_N300_D64_fp16_causal_window64_0_sink_packed633_466"
-        self.assertEqual(label(*read_label(packed)), packed)
-        self.assertIn("--packed", read_label(packed)[0].flags())
+        self.assertEqual(read_label(packed)[0].flags()[-3:], ["--window=64,0", "--sink", "--packed"])
         problem, _ = read_label("B1_H8_N7_D192_bf16_full_window5_-1_sink_views_dv128")
         self.assertEqual(problem.flags()[-4:], ["--window=5,-1", "--sink", "--views", "--head-dim-v=128"])
         self.assertEqual({"window": (5, -1), "sink": True, "views": True, "head_dim_v": 128}.items()
