@@ -15,7 +15,11 @@
 //     b begin with number begin / Br + b, so nobody has to count them.
 //
 // Expected limit: that of 1_views; and a tile is as often half empty as a sequence ends.
+#include <algorithm>
+#include <climits>
+
 #include "backward.h"
+#include "device/limits.h"
 #include "forward.h"
 
 namespace variants {
@@ -25,16 +29,22 @@ extern const attention::Backward views_backward;
 
 namespace {
 
-// What list_tiles writes if cu_seqlens are wrong: three tensors, and one number for each query of each head, or each
-// head.
+// What a forward or a backward writes: NaN if cu_seqlens are wrong, and where rows are of no sequence, zeros if
+// somebody asks for them.
 struct Results {
   struct Tensor {
     View<uint16_t> data;
+    const int* begin;  // of its sequences
     int heads, rows, columns;
   };
   Tensor tensors[3];
-  float* numbers;
-  int64_t count;
+  struct Numbers {  // [heads, rows]
+    float* data;
+    const int* begin;  // null if it has no rows of sequences
+    int heads, rows;
+  };
+  Numbers numbers;  // LSE, or a sink's gradient
+  bool zero_rest;
 };
 
 // What else it writes, for a forward that counts tiles.
@@ -57,7 +67,7 @@ __global__ void __launch_bounds__(list_threads)
   };
   const int b = blockIdx.x * list_threads + threadIdx.x;
   const int2 own = b < p.batch ? own_of(b) : int2{0, 0};
-  int before = 0, count = 0;
+  int before = 0, rank = 0, count = 0;
   bool wrong = false;
   watch_step("how many tiles come before each sequence's");
   for (int c0 = 0; c0 < p.batch && !wrong; c0 += list_threads) {
@@ -70,33 +80,73 @@ __global__ void __launch_bounds__(list_threads)
     for (int n = 0; n < min(list_threads, p.batch - c0); n++) {
       const int2 other = all[n];
       count += other.x;
-      if (other.y > own.y || (other.y == own.y && c0 + n < b)) before += other.x;
+      if (other.y > own.y || (other.y == own.y && c0 + n < b)) before += other.x, rank++;
     }
     __syncthreads();  // everyone has counted them
   }
   if (b == 0) *sequences.tiles = wrong ? -1 : count;
   if (b == 0 && counter.at) *counter.at = counter.taken;
-  if (wrong) {
-    watch_step("cu_seqlens are wrong: NaN for all");
-    const int64_t thread = int64_t(blockIdx.x) * list_threads + threadIdx.x,
-                  threads = int64_t(gridDim.x) * list_threads;
-    constexpr unsigned nan = 0xffffffff;  // of fp32, and twice of fp16 or bf16
-    for (const Results::Tensor& to : results.tensors) {
-      const int pieces = to.columns / 8;
-      for (int64_t i = thread; i < int64_t(to.rows) * to.heads * pieces; i += threads) {
-        const int row = i / pieces / to.heads, head = i / pieces % to.heads;
-        *reinterpret_cast<uint4*>(to.data.at_row(to.data.of_head(head, to.heads) + i % pieces, row)) =
-            make_uint4(nan, nan, nan, nan);
-      }
+  watch_step("NaN for all if cu_seqlens are wrong, and zeros behind the last sequence");
+  const int64_t thread = int64_t(blockIdx.x) * list_threads + threadIdx.x, threads = int64_t(gridDim.x) * list_threads;
+  const auto first_of = [&](const auto& to) {
+    return wrong ? 0 : results.zero_rest && to.begin ? to.begin[p.batch] : to.rows;
+  };
+  const unsigned filling = wrong ? 0xffffffff : 0;  // a NaN of fp32, and two of fp16 or bf16
+  for (const Results::Tensor& to : results.tensors) {
+    const int first = first_of(to), pieces = to.columns / 8;
+    for (int64_t i = thread; i < int64_t(to.rows - first) * to.heads * pieces; i += threads) {
+      const int row = first + i / pieces / to.heads, head = i / pieces % to.heads;
+      *reinterpret_cast<uint4*>(to.data.at_row(to.data.of_head(head, to.heads) + i % pieces, row)) =
+          make_uint4(filling, filling, filling, filling);
     }
-    for (int64_t i = thread; i < results.count; i += threads) results.numbers[i] = __uint_as_float(nan);
-    return;
   }
+  const Results::Numbers& to = results.numbers;
+  const int first = first_of(to);
+  for (int64_t i = thread; i < int64_t(to.heads) * (to.rows - first); i += threads)
+    to.data[i / (to.rows - first) * to.rows + first + i % (to.rows - first)] = __uint_as_float(filling);
+  if (wrong) return;
   watch_step("the sequence of each tile");
-  if (b < p.batch) sequences.first[b] = before;
+  if (b < p.batch) sequences.first[rank] = before, sequences.ranked[rank] = b;
   for (int lane = 0; lane < 32; lane++) {  // a long sequence has many tiles: all lanes write those of one
-    const int tiles = __shfl_sync(0xffffffff, own.x, lane), from = __shfl_sync(0xffffffff, before, lane);
-    for (int i = threadIdx.x % 32; i < tiles; i += 32) sequences.of_tile[from + i] = b - int(threadIdx.x % 32) + lane;
+    const auto of_lane = [&](int x) { return __shfl_sync(0xffffffff, x, lane); };
+    const int tiles = of_lane(own.x), from = of_lane(before), its_rank = of_lane(rank);
+    for (int i = threadIdx.x % 32; i < tiles; i += 32)
+      sequences.of_tile[from + i] = its_rank, sequences.its_tile[from + i] = i;
+  }
+}
+
+void launch_list(const Problem& p, const Sequences& sequences, bool of_queries, int tile_rows, const Results& results,
+                 Count counter, cudaStream_t stream) {
+  // As many rows may be of no sequence as there are: blocks without sequences help to fill them.
+  constexpr int at_once = 64 * 8 * list_threads;  // numbers of a result for one block
+  const int64_t largest = std::max<int64_t>(p.total_q * int64_t(p.heads), p.total_k * int64_t(p.kv_heads)) * p.head_dim;
+  const int blocks =
+      std::max<int64_t>(ceil_div(p.batch, list_threads), std::min<int64_t>(multiprocessors(), largest / at_once));
+  launch(list_tiles, {unsigned(blocks), list_threads, 0, stream}, p, sequences, of_queries, tile_rows, results,
+         counter);
+}
+
+// Another order of the list, in which sequences of neighbouring ranks take turns, `together` of them, a tile of each. A
+// thread for each tile of the list.
+__global__ void __launch_bounds__(list_threads) take_turns(Sequences sequences, int sequences_of_list, int together) {
+  const int place = blockIdx.x * list_threads + threadIdx.x, tiles = *sequences.tiles;
+  if (place >= tiles) return;
+  const int begin = sequences.of_tile[place] / together * together, end = min(begin + together, sequences_of_list);
+  const auto tiles_of = [&](int rank) {
+    return (rank + 1 < sequences_of_list ? sequences.first[rank + 1] : tiles) - sequences.first[rank];
+  };
+  int turn = 0;  // so many tiles of each sequence that has more come before this one
+  for (int left = place - sequences.first[begin];;) {
+    int having = 0, least = INT_MAX;  // how many sequences have more, and how many tiles the shortest of them has
+    for (int rank = begin; rank < end; rank++)
+      if (const int own = tiles_of(rank); own > turn) having++, least = min(least, own);
+    const int turns = min(left / having, least - turn);
+    left -= turns * having, turn += turns;
+    if (turn == least) continue;
+    int rank = begin;
+    while (tiles_of(rank) <= turn || left-- > 0) rank++;
+    sequences.of_tile[place] = rank, sequences.its_tile[place] = turn;  // the rank is one of the same sequences
+    return;
   }
 }
 
@@ -105,26 +155,36 @@ __global__ void __launch_bounds__(list_threads)
 Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int tile_rows, int taken,
                        cudaStream_t stream) {
   int* const workspace = static_cast<int*>(args.workspace);
-  const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace + 1, p.batch);
+  const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace + 1, p.batch,
+                            attention::tiles_of_head(p, p.seq_q, p.total_q, tile_rows));
   const View<uint16_t> o = view<uint16_t>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
-  const Results results = {{{o, p.heads, p.total_q, p.v_dim()}}, args.lse, int64_t(p.lse_size())};
-  launch(list_tiles, {unsigned(ceil_div(p.batch, list_threads)), list_threads, 0, stream}, p, sequences, true,
-         tile_rows, results, Count{workspace, taken});
+  const int* const begin = args.cu_seqlens_q;
+  launch_list(p, sequences, true, tile_rows,
+              {{{o, begin, p.heads, p.total_q, p.v_dim()}}, {args.lse, begin, p.heads, p.total_q}, args.zero_rest},
+              {workspace, taken}, stream);
   return sequences;
 }
 
 Sequences list_keys(const Problem& p, const attention::BackwardArgs& args, int* workspace, int tile_rows,
                     cudaStream_t stream) {
-  const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace, p.batch);
-  const Results results = {
-      {{view<uint16_t>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim), p.heads, p.total_q, p.head_dim},
-       {view<uint16_t>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim), p.kv_heads, p.total_k,
-        p.head_dim},
-       {view<uint16_t>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()), p.kv_heads, p.total_k, p.v_dim()}},
-      args.d_sink,
-      int64_t(p.sink_size())};
-  launch(list_tiles, {unsigned(ceil_div(p.batch, list_threads)), list_threads, 0, stream}, p, sequences, false,
-         tile_rows, results, Count());
+  const int most_tiles = attention::tiles_of_head(p, p.seq_k, p.total_k, tile_rows);
+  const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace, p.batch, most_tiles);
+  const auto tensor = [&](void* data, const attention::Strides& strides, const int* begin, int heads, int seq,
+                          int total, int columns) -> Results::Tensor {
+    return {view<uint16_t>(p, data, strides, heads, seq, columns), begin, heads, total, columns};
+  };
+  const int *q = args.cu_seqlens_q, *k = args.cu_seqlens_k;
+  const Results results = {{tensor(args.dq, args.dq_strides, q, p.heads, p.seq_q, p.total_q, p.head_dim),
+                            tensor(args.dk, args.dk_strides, k, p.kv_heads, p.seq_k, p.total_k, p.head_dim),
+                            tensor(args.dv, args.dv_strides, k, p.kv_heads, p.seq_k, p.total_k, p.v_dim())},
+                           {args.d_sink, nullptr, int(p.sink_size()), 1},
+                           args.zero_rest};
+  launch_list(p, sequences, false, tile_rows, results, {}, stream);
+  // The blocks of one head wait for one another's additions to dQ. With 64 heads at a time only two or three of a head
+  // run.
+  if (const int together = std::min(8, 64 / p.kv_heads); together > 1)
+    launch(take_turns, {unsigned(ceil_div(most_tiles, list_threads)), list_threads, 0, stream}, sequences, p.batch,
+           together);
   return sequences;
 }
 

@@ -28,20 +28,24 @@ __device__ inline Problem alone(Problem p, const Sequence& sequence) {
 struct Sequences {
   const int* begin_q = nullptr;  // [B + 1], cu_seqlens
   const int* begin_k = nullptr;  // [B + 1]
-  // The list, in the workspace
-  int* tiles = nullptr;    // [1]: how many it has; -1 if cu_seqlens are wrong
-  int* first = nullptr;    // [B]: how many come before those of sequence b
-  int* of_tile = nullptr;  // [most_tiles]: the sequence of each
+  // The list, in the workspace. Sequences are ranked, the one whose tiles take longest first.
+  int* tiles = nullptr;     // [1]: how many it has; -1 if cu_seqlens are wrong
+  int* first = nullptr;     // [B]: how many tiles come before those of a rank
+  int* ranked = nullptr;    // [B]: its sequence
+  int* of_tile = nullptr;   // [most_tiles]: the rank of each
+  int* its_tile = nullptr;  // [most_tiles]: which of the sequence's tiles it is
 
   Sequences() = default;
-  Sequences(const int* begin_q, const int* begin_k, void* workspace, int batch)
+  Sequences(const int* begin_q, const int* begin_k, void* workspace, int batch, int most_tiles)
       : begin_q(begin_q),
         begin_k(begin_k),
         tiles(static_cast<int*>(workspace)),
         first(tiles + 1),
-        of_tile(first + batch) {}
+        ranked(first + batch),
+        of_tile(ranked + batch),
+        its_tile(of_tile + most_tiles) {}
   static size_t bytes(const Problem& p, int most_tiles) {
-    return p.packed ? (1 + size_t(p.batch) + most_tiles) * sizeof(int) : 0;
+    return p.packed ? (1 + 2 * (size_t(p.batch) + most_tiles)) * sizeof(int) : 0;
   }
 
   // The sequence that work number `index` is of, with `heads` to a tile, and which of the sequence's work it is. -1:
@@ -52,8 +56,7 @@ struct Sequences {
   __device__ Found find(int index, int heads) const {
     const int tile = index / heads;
     if (tile >= *tiles) return {-1, 0};
-    const int b = of_tile[tile];
-    return {b, index - first[b] * heads};
+    return {ranked[of_tile[tile]], its_tile[tile] * heads + index % heads};
   }
 
   __device__ Sequence of(int b) const {

@@ -269,6 +269,7 @@ void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
     require_cu_seqlens("cu_seqlens_q", extras.cu_seqlens_q, p.batch, "total_q", p.total_q);
     require_cu_seqlens("cu_seqlens_k", extras.cu_seqlens_k, p.batch, "total_k", p.total_k);
     args.cu_seqlens_q = extras.cu_seqlens_q, args.cu_seqlens_k = extras.cu_seqlens_k;
+    args.zero_rest = extras.zero_rest;
   }
   if constexpr (is_backward) {
     args.d_o_strides = of_queries("d_o", extras.d_o, p.v_dim(), false);

@@ -59,14 +59,14 @@ typedef struct {
   /* Packed sequences, one behind the other, or NULL and 0. Then tensors are [total, heads, head_dim] (a batch's stride
    * is nothing), lse is [heads, total_q], `batch` is the number of sequences, seq_q and seq_k are the longest there may
    * be, and each sequence is masked and aligned on its own. cu_seqlens, [batch + 1] in device memory, say where they
-   * begin and the last one ends: 0 first, none below the one before it, the last at most the total. Rows behind the
-   * last sequence are never touched. If cu_seqlens are something else, all results are NaN: only the kernels can know.
-   * (On the SIMT engine it is the call that refuses.) */
+   * begin and the last one ends: 0 first, none below the one before it, the last at most the total. Rows of results
+   * behind the last sequence become zeros if zero_rest is not 0, and are never touched if it is. If cu_seqlens are
+   * something else, all results are NaN: only the kernels can know. (On the SIMT engine it is the call that refuses.) */
   const int *cu_seqlens_q, *cu_seqlens_k;
-  int total_q, total_k;
+  int total_q, total_k, zero_rest;
 } faw_extras;
 #define FAW_NO_EXTRAS \
-  { -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+  { -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
 typedef struct {
   int batch; /* as all sizes, at least 1: whoever has empty tensors has nothing to call */

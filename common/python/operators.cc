@@ -8,7 +8,6 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros_like.h>
 #include <Python.h>  // has to be the first
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -349,11 +348,6 @@ bool is_empty(const Tensor& q, const Tensor& k, const Extras& extras) {
   return q.numel() == 0 || k.numel() == 0 || (extras.packed() && extras.sequences() == 0);
 }
 
-// Rows of packed tensors that belong to no sequence are written by nobody: here they are zeros.
-Tensor empty_like(const Tensor& tensor, const Extras& extras) {
-  return extras.packed() ? at::zeros_like(tensor) : at::empty_like(tensor);
-}
-
 // The plan's problem with the tables of RoPE, if there are some.
 faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& cos, const MaybeTensor& sin) {
   faw_problem problem = plan.problem;
@@ -381,7 +375,7 @@ struct ExtrasOfACall {
     if (!from.packed()) return;
     extras.cu_seqlens_q = from.cu_seqlens_q->const_data_ptr<int>();
     extras.cu_seqlens_k = from.cu_seqlens_k->const_data_ptr<int>();
-    extras.total_q = int(q.size(2)), extras.total_k = total_k;
+    extras.total_q = int(q.size(2)), extras.total_k = total_k, extras.zero_rest = 1;
   }
   void add_strides(const std::vector<std::pair<const faw_strides * faw_extras::*, const Tensor&>>& tensors) {
     for (size_t i = 0; i < tensors.size(); i++) {
@@ -408,13 +402,12 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   const Plan& plan =
       plan_of(Direction::forward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor o = empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)), extras);  // v is not the wider one
+  const Tensor o = at::empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)));  // v is not the wider one
   ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
   if (views) of_call.add_strides({{&faw_extras::q, q}, {&faw_extras::k, k}, {&faw_extras::v, v}, {&faw_extras::o, o}});
   problem.extras = of_call.given();
   const Tensor lse =
       at::empty(plan.writes_lse ? q.sizes().slice(0, 3) : at::IntArrayRef(0), q.options().dtype(at::kFloat));
-  if (extras.packed()) lse.zero_();
   if (is_empty(q, k, extras)) {
     o.zero_();
     if (sink && plan.writes_lse)
@@ -454,7 +447,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   const Plan& plan =
       plan_of(Direction::backward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor dq = empty_like(q, extras), dk = empty_like(k, extras), dv = empty_like(v, extras);
+  const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
   const Tensor d_sink = at::empty({sink ? q.size(1) : 0}, q.options().dtype(at::kFloat));
   ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
   if (is_empty(q, k, extras)) {

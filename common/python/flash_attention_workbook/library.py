@@ -26,7 +26,7 @@ class Extras(ctypes.Structure):
     _fields_ = [("window_left", ctypes.c_int), ("window_right", ctypes.c_int), ("softcap", ctypes.c_float)]
     _fields_ += [(name, ctypes.c_void_p) for name in ("alibi", "sink", "d_sink", *TENSORS, "cu_seqlens_q",
                                                       "cu_seqlens_k")]
-    _fields_ += [("total_q", ctypes.c_int), ("total_k", ctypes.c_int)]
+    _fields_ += [(name, ctypes.c_int) for name in ("total_q", "total_k", "zero_rest")]
 
 
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)

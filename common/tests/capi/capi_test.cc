@@ -360,6 +360,22 @@ TEST_F(Capi, TakesPackedSequences) {
   check(cudaDeviceSynchronize());
   EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
 
+  // Without the last sequence its rows are of none: nobody writes them, or zeros, as the caller likes.
+  problem.batch = 5;
+  const auto is_zero = [&](const void* o) {
+    std::vector<uint16_t> rows(size_t(p.total_q) * p.heads * p.head_dim);
+    check(cudaMemcpy(rows.data(), o, rows.size() * sizeof(uint16_t), cudaMemcpyDefault));
+    return rows.back() == 0;
+  };
+  for (const bool zero_rest : {false, true}) {
+    give(of_forward);
+    extras.zero_rest = zero_rest;
+    ASSERT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_OK) << faw_error();
+    check(cudaDeviceSynchronize());
+    EXPECT_EQ(is_zero(of_forward.forward_args().o), zero_rest);
+  }
+  problem.batch = 6;
+
   const auto refused = [&](const std::string& text) {
     EXPECT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_INVALID);
     EXPECT_NE(std::string(faw_error()).find(text), std::string::npos) << faw_error();
