@@ -126,15 +126,18 @@ void launch_list(const Problem& p, const Sequences& sequences, bool of_queries, 
          counter);
 }
 
-// Another order of the list, in which sequences of neighbouring ranks take turns, `together` of them, a tile of each. A
-// thread for each tile of the list.
-__global__ void __launch_bounds__(list_threads) take_turns(Sequences sequences, int sequences_of_list, int together) {
+// Another order of the list, in which sequences of neighbouring ranks take turns, a tile of each: at most `together`,
+// and so many that the tiles of all of them are at most `room`. A thread for each tile of the list.
+__global__ void __launch_bounds__(list_threads)
+    take_turns(Sequences sequences, int sequences_of_list, int together, int room) {
   const int place = blockIdx.x * list_threads + threadIdx.x, tiles = *sequences.tiles;
   if (place >= tiles) return;
-  const int begin = sequences.of_tile[place] / together * together, end = min(begin + together, sequences_of_list);
   const auto tiles_of = [&](int rank) {
     return (rank + 1 < sequences_of_list ? sequences.first[rank + 1] : tiles) - sequences.first[rank];
   };
+  const int own_rank = sequences.of_tile[place];
+  while (together > 1 && together * tiles_of(own_rank / together * together) > room) together /= 2;
+  const int begin = own_rank / together * together, end = min(begin + together, sequences_of_list);
   int turn = 0;  // so many tiles of each sequence that has more come before this one
   for (int left = place - sequences.first[begin];;) {
     int having = 0, least = INT_MAX;  // how many sequences have more, and how many tiles the shortest of them has
@@ -180,11 +183,14 @@ Sequences list_keys(const Problem& p, const attention::BackwardArgs& args, int* 
                            {args.d_sink, nullptr, int(p.sink_size()), 1},
                            args.zero_rest};
   launch_list(p, sequences, false, tile_rows, results, {}, stream);
-  // The blocks of one head wait for one another's additions to dQ. With 64 heads at a time only two or three of a head
-  // run.
-  if (const int together = std::min(8, 64 / p.kv_heads); together > 1)
+  // The blocks of one head wait for one another's additions to dQ: with 64 heads at a time, only two or three of a head
+  // run. But all of them read Q and dO and add to dQ again and again, and these should nearly fit into the L2.
+  int together = 1;
+  while (together < 8 && 2 * together * p.kv_heads <= 64) together *= 2;
+  const double tile_bytes = double(tile_rows) * p.heads * p.head_dim * (2 + 2 + 4);
+  if (together > 1)
     launch(take_turns, {unsigned(ceil_div(most_tiles, list_threads)), list_threads, 0, stream}, sequences, p.batch,
-           together);
+           together, int(1.3 * l2_bytes() / tile_bytes));
   return sequences;
 }
 
