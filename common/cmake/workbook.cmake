@@ -171,6 +171,11 @@ function(workbook_chapter)
   configure_file(${PROJECT_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
   list(TRANSFORM arg_LOOKED_AT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  if(WORKBOOK_ONE_ARCHITECTURE)
+    set(unseen ${sources})
+    list(REMOVE_ITEM unseen ${arg_LOOKED_AT})
+    set_property(SOURCE ${unseen} APPEND PROPERTY COMPILE_DEFINITIONS WORKBOOK_ONE_DTYPE)
+  endif()
   if(WORKBOOK_CUDA AND arg_FOR_HOPPER)  # whoever links the others gets these with them
     list(TRANSFORM arg_FOR_HOPPER PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     list(REMOVE_ITEM sources ${arg_FOR_HOPPER})
