@@ -272,6 +272,8 @@ cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
   return error;
 }
 
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return cudaMallocHost(pointer, bytes, 0); }
+
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned) {
   *pointer = simt::host_checks::allocate_pinned(bytes);
   if (*pointer == nullptr) *pointer = std::malloc(std::max<std::size_t>(bytes, 1));

@@ -130,11 +130,21 @@ class Programs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "two words"
             folder.mkdir()
-            (folder / "old.c").write_text("#include <math.h>\nint grown(x) int x; { int *class = &x; return (int)sqrt(*class * x) + 1; }\n")
-            (folder / "main.cu").write_text("#include <omp.h>\nextern \"C\" int grown(int);\nint main() {\n  int threads = 0;\n"
+            (folder / "old.c").write_text("#include <math.h>\n#include <cuda_runtime_api.h>\n#include \"driver_types.h\"\n"
+                                          "int grown(x) int x; { int *class = &x; return (int)sqrt(*class * x) + 1; }\n"
+                                          "int through_device(int new) {\n  struct cudaDeviceProp device;\n  cudaStream_t s;\n"
+                                          "  int4 v = {0, 0, 0, new}, *there;\n"
+                                          "  if (cudaGetDeviceProperties(&device, 0) || device.warpSize != 32) return 0;\n"
+                                          "  cudaMallocHost((void**)&there, sizeof v), cudaFreeHost(there);\n"
+                                          "  cudaMalloc((void**)&there, sizeof v), cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);\n"
+                                          "  cudaMemcpyAsync(there, &v, sizeof v, cudaMemcpyHostToDevice, s), v.w = 0;\n"
+                                          "  cudaMemcpy(&v, there, sizeof v, cudaMemcpyDeviceToHost);\n"
+                                          "  return cudaFree(&v) == cudaErrorInvalidValue ? v.w : 0;\n}\n")
+            (folder / "main.cu").write_text("#include <omp.h>\nextern \"C\" int grown(int), through_device(int);\nint main() {\n"
+                                            "  int threads = 0;\n"
                                             "#pragma omp parallel num_threads(2)\n#pragma omp atomic\n  threads += 1;\n"
-                                            "  int* p;\n  cudaMalloc(&p, 4);\n  return grown(threads) + 10 * DEEP;\n}\n")
-            what = Asked([f"{folder}/main.cu", f"{folder}/old.c"], ["-fopenmp", "-DDEEP=4"], None, 30, [], ["-lm"])
+                                            "  int* p;\n  cudaMalloc(&p, 4);\n  return grown(threads) + through_device(10 * DEEP);\n}\n")
+            what = Asked([f"{folder}/main.cu", f"{folder}/old.c"], ["-fopenmp", "-DDEEP=4"], None, 30, libraries=["-lm"])
             reported = ran(what)
             self.assertEqual((reported.status, reported.failures, reported.launched), (43, [], 0))
             with self.assertRaisesRegex(Failure, "ended with status 43"):
