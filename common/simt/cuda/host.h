@@ -232,8 +232,7 @@ const void* address(Kernel* kernel) {
 }
 
 // A kernel called with arguments that are given by their addresses.
-cudaError_t launch_call(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
-                        bool cooperative);
+cudaError_t launch_call(const LaunchConfig& config, const void* kernel, SharedCall call, bool cooperative);
 // The same of one whose type is forgotten.
 cudaError_t launch_address(const LaunchConfig& config, const void* kernel, void** arguments, bool cooperative);
 }  // namespace simt

@@ -1,5 +1,5 @@
-// What C++ has of the CUDA runtime beyond runtime_api.h, as far as the workbook uses it, on the CPU. "Device memory" is memory of the engine
-// (see memory.h), streams and events exist, and every call has finished when it returns.
+// What C++ has of the CUDA runtime beyond runtime_api.h, as far as the workbook uses it, on the CPU. "Device memory" is
+// memory of the engine (see memory.h), streams and events exist, and every call has finished when it returns.
 #pragma once
 
 #include <cstddef>
