@@ -118,8 +118,8 @@ def _refuse_other_paths(word: str) -> None:
         has = f" ({path / found[0]}{', ..' if len(found) > 1 else ''})" if found else ""
         raise Failure(f"{word} is a folder: name files{has}{' or chapters' if among else ''}", status=2)
     if "/" in word and not chapter:
-        raise Failure(f"there is no {word}: name a CUDA file, as in mine.cu{', or a chapter, as in 05' if among else ''}",
-                      status=2)
+        or_chapter = ", or a chapter, as in 05" if among else ""
+        raise Failure(f"there is no {word}: name a CUDA file, as in mine.cu{or_chapter}", status=2)
 
 
 def refuse_without_files(arguments: argparse.Namespace) -> None:

@@ -89,10 +89,10 @@ def _settings(directory: Path) -> JsonObject:
     return {**settings, "compiler": compiler}
 
 
-# What C has of CUDA is the runtime's functions (common/simt/cuda/runtime_api.h). The engine's other headers are C++, and
-# so are kernels.
-NOT_IN_C = re.compile(r'^\s*#\s*include\s*[<"](cu(?!da\w*\.h)|cuda_(fp|bf|pipe)|cooperative|helper_|nvT|nvtx)|__global__|<<<',
-                      re.MULTILINE)
+# What C has of CUDA is the runtime's functions (common/simt/cuda/runtime_api.h). The engine's other headers are C++,
+# and so are kernels.
+NOT_IN_C = re.compile(r'^\s*#\s*include\s*[<"](cu(?!da\w*\.h)|cuda_(fp|bf|pipe)|cooperative|helper_|nvT|nvtx)|'
+                      r"__global__|<<<", re.MULTILINE)
 
 
 def _is_c(file: str) -> bool:
