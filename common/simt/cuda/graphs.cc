@@ -7,25 +7,30 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simt/cuda/host.h"
+#include "simt/cuda/host_checks.h"
 
 using Work = std::function<cudaError_t()>;
 
 struct SimtGraphNode {
   Work work;
   std::vector<SimtGraphNode*> after;
+  bool is_mark = false;  // no node of CUDA's: an event of the capture, which orders streams each time the graph runs
 };
 
 struct SimtGraph {
   std::vector<std::unique_ptr<SimtGraphNode>> nodes;
+  std::set<cudaStream_t> streams;  // that were captured
 };
 
 struct SimtGraphExec {
   std::vector<std::pair<SimtGraphNode*, Work>> steps;  // in their order
+  std::set<cudaStream_t> streams;                      // in which they run
 };
 
 namespace {
@@ -49,6 +54,11 @@ SimtGraphNode* add_node(SimtGraph* graph, Work work, const cudaGraphNode_t* depe
   node->work = std::move(work);
   node->after.assign(dependencies, dependencies + (dependencies != nullptr ? count : 0));
   return node;
+}
+
+void mark(SimtGraph* graph, std::function<void()> orders) {
+  const auto work = [orders = std::move(orders)] { return orders(), cudaSuccess; };
+  add_node(graph, work, nullptr, 0)->is_mark = true;
 }
 
 // The nodes, each after those that it depends on, else as they were added; fewer if some wait for one another.
@@ -121,15 +131,20 @@ void simt::recorded_in_capture(cudaEvent_t event, cudaStream_t stream) {
   if (under_way == 0) return;
   const std::lock_guard lock(captures().mutex);
   captures().events.erase(event);
-  if (const auto found = captures().streams.find(stream); found != captures().streams.end())
-    captures().events[event] = found->second;
+  const auto found = captures().streams.find(stream);
+  if (found == captures().streams.end()) return;
+  captures().events[event] = found->second;
+  mark(found->second, [=] { simt::host_checks::recorded(event, stream); });
 }
 
 void simt::waits_in_capture(cudaStream_t stream, cudaEvent_t event) {
   if (under_way == 0) return;
   const std::lock_guard lock(captures().mutex);
-  if (const auto found = captures().events.find(event); found != captures().events.end())
-    captures().streams[stream] = found->second;
+  const auto found = captures().events.find(event);
+  if (found == captures().events.end()) return;
+  captures().streams[stream] = found->second;
+  found->second->streams.insert(stream);
+  mark(found->second, [=] { simt::host_checks::waits_for_event(stream, event); });
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
@@ -139,6 +154,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (captures().streams.contains(stream))
     return simt::fail(cudaErrorIllegalState, "cudaStreamBeginCapture: the stream is captured already");
   captures().streams[stream] = captures().begun[stream] = new SimtGraph;
+  captures().begun[stream]->streams.insert(stream);
   ++under_way;
   return cudaSuccess;
 }
@@ -236,16 +252,24 @@ cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* f
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
-  if (nodes != nullptr)
-    for (std::size_t i = 0; i < std::min(*count, graph->nodes.size()); ++i) nodes[i] = graph->nodes[i].get();
-  *count = graph->nodes.size();
+  std::size_t found = 0;
+  for (const auto& node : graph->nodes) {
+    if (node->is_mark) continue;
+    if (nodes != nullptr && found < *count) nodes[found] = node.get();
+    ++found;
+  }
+  *count = found;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
   *clone = new SimtGraph;
   std::map<SimtGraphNode*, SimtGraphNode*> copies;
-  for (const auto& node : graph->nodes) copies[node.get()] = add_node(*clone, node->work, nullptr, 0);
+  (*clone)->streams = graph->streams;
+  for (const auto& node : graph->nodes) {
+    copies[node.get()] = add_node(*clone, node->work, nullptr, 0);
+    copies[node.get()]->is_mark = node->is_mark;
+  }
   for (const auto& node : graph->nodes)
     for (SimtGraphNode* before : node->after) copies[node.get()]->after.push_back(copies[before]);
   return cudaSuccess;
@@ -257,6 +281,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
     return simt::fail(cudaErrorInvalidValue,
                       "cudaGraphInstantiate: nodes of the graph depend on one another in a ring");
   *executable = new SimtGraphExec;
+  (*executable)->streams = graph->streams;
+  (*executable)->streams.insert(nullptr);  // where nodes run that a program makes itself
   for (SimtGraphNode* node : order) (*executable)->steps.emplace_back(node, node->work);
   return cudaSuccess;
 }
@@ -289,7 +315,16 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return simt::broken
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (simt::is_captured(stream)) return simt::capture(stream, [steps = executable->steps] { return run_steps(steps); });
-  return run_steps(executable->steps);
+  // All of it comes after what the stream has had, and before what the stream gets next.
+  const auto key = reinterpret_cast<cudaEvent_t>(executable);
+  simt::host_checks::recorded(key, stream);
+  for (const cudaStream_t own : executable->streams) simt::host_checks::waits_for_event(own, key);
+  const cudaError_t error = run_steps(executable->steps);
+  for (const cudaStream_t own : executable->streams) {
+    simt::host_checks::recorded(key, own);
+    simt::host_checks::waits_for_event(stream, key);
+  }
+  return error;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -92,7 +92,7 @@ namespace {
 struct Child {
   simt::LaunchConfig config;
   const void* kernel;
-  std::shared_ptr<const simt::Call> call;
+  simt::SharedCall call;
 };
 std::mutex children_mutex;
 std::deque<Child>& children() {
@@ -136,31 +136,29 @@ cudaError_t simt::launch_as_cuda(const LaunchConfig& c, const void* kernel, cons
     LaunchConfig after = child.config;
     after.stream = c.stream;  // whatever the child's own: it comes after what its parent did, and before what follows
     launch_one(
-        after, child.kernel, [&] { (*child.call)(); }, false);
+        after, child.kernel, [&] { child.call(); }, false);
   }
 }
 
 bool simt::comes_later(cudaStream_t stream) { return worker != nullptr || is_captured(stream); }
 
-cudaError_t simt::launch_later(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
-                               bool cooperative) {
+cudaError_t simt::launch_later(const LaunchConfig& config, const void* kernel, SharedCall call, bool cooperative) {
   if (worker == nullptr) {
     capture(config.stream, [=] {
       return launch_as_cuda(
-          config, kernel, [&] { (*call)(); }, cooperative);
+          config, kernel, [&] { call(); }, cooperative);
     });
     return cudaSuccess;
   }
   const std::lock_guard lock(children_mutex);
-  children().push_back({config, kernel, std::move(call)});
+  children().push_back({config, kernel, call});
   return cudaSuccess;
 }
 
-cudaError_t simt::launch_call(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
-                              bool cooperative) {
-  if (comes_later(config.stream)) return launch_later(config, kernel, std::move(call), cooperative);
+cudaError_t simt::launch_call(const LaunchConfig& config, const void* kernel, SharedCall call, bool cooperative) {
+  if (comes_later(config.stream)) return launch_later(config, kernel, call, cooperative);
   return launch_as_cuda(
-      config, kernel, [&] { (*call)(); }, cooperative);
+      config, kernel, [&] { call(); }, cooperative);
 }
 
 namespace {
@@ -271,6 +269,8 @@ cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
   std::memset(*pointer, 0, bytes);  // as the pages are that a system gives, which programs count on
   return error;
 }
+
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return cudaMallocHost(pointer, bytes, 0); }
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned) {
   *pointer = simt::host_checks::allocate_pinned(bytes);

@@ -14,30 +14,7 @@
 
 // ---- memory
 
-constexpr unsigned cudaMemAttachGlobal = 1;
-constexpr unsigned cudaMemAttachHost = 2;
-constexpr unsigned cudaMemAttachSingle = 4;
-constexpr unsigned cudaHostAllocDefault = 0;
-constexpr unsigned cudaHostAllocPortable = 1;
-constexpr unsigned cudaHostAllocMapped = 2;
-constexpr unsigned cudaHostAllocWriteCombined = 4;
-constexpr unsigned cudaHostRegisterDefault = 0;
-constexpr unsigned cudaHostRegisterPortable = 1;
-constexpr unsigned cudaHostRegisterMapped = 2;
-constexpr int cudaCpuDeviceId = -1;
-constexpr int cudaInvalidDeviceId = -2;
-
-// Managed memory is device memory that the host may touch.
-cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags = cudaMemAttachGlobal);
-cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned flags = cudaHostAllocDefault);
-cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags);
-cudaError_t cudaFreeHost(void* pointer);
-cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags);
-cudaError_t cudaHostUnregister(void* pointer);
-cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags);
-cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream);
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream);
-cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height);
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned flags);
 template <class T>
 cudaError_t cudaMallocManaged(T** pointer, std::size_t bytes, unsigned flags = cudaMemAttachGlobal) {
   return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags);
@@ -62,13 +39,6 @@ template <class T>
 cudaError_t cudaMallocPitch(T** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
   return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, height);
 }
-
-cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                         std::size_t height, cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                              std::size_t width, std::size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream = nullptr);
-cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height);
 
 // Boxes of bytes, of pitched memory: arrays are missing.
 struct cudaExtent {
@@ -103,9 +73,6 @@ cudaError_t cudaMemset3D(cudaPitchedPtr memory, int value, cudaExtent extent);
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy);
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream = nullptr);
 
-cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes);
-cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
-                                cudaStream_t stream = nullptr);
 cudaError_t cudaMemPrefetchAsync(const void* pointer, std::size_t bytes, int device, cudaStream_t stream = nullptr);
 enum cudaMemoryAdvise {
   cudaMemAdviseSetReadMostly = 1,
@@ -145,20 +112,6 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t bytes);
 cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream);
-
-enum cudaMemoryType {
-  cudaMemoryTypeUnregistered = 0,
-  cudaMemoryTypeHost = 1,
-  cudaMemoryTypeDevice = 2,
-  cudaMemoryTypeManaged = 3,
-};
-struct cudaPointerAttributes {
-  cudaMemoryType type;
-  int device;
-  void* devicePointer;
-  void* hostPointer;
-};
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
 
 // ---- device variables
 
@@ -208,18 +161,9 @@ cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T& symbol) {
 
 // ---- streams and events
 
-#define CUDART_CB  // the convention of calls, on Windows
-
-using cudaStreamCallback_t = void (*)(cudaStream_t stream, cudaError_t status, void* data);
-using cudaHostFn_t = void (*)(void* data);
 inline const cudaStream_t cudaStreamLegacy = nullptr;
 inline const cudaStream_t cudaStreamPerThread = nullptr;
-constexpr unsigned cudaEventWaitDefault = 0;
-constexpr unsigned cudaEventRecordDefault = 0;
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, std::size_t bytes = 0,
                                      unsigned flags = cudaMemAttachGlobal);
 template <class T>
@@ -250,67 +194,16 @@ union cudaStreamAttrValue {
 };
 cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStreamAttrValue* value);
 cudaError_t cudaCtxResetPersistingL2Cache();
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned flags);
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data);
-cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nullptr, unsigned flags = 0);
 
 // ---- devices. SIMT_DEVICES says how many there are; all share the engine's memory.
 
-enum cudaLimit {
-  cudaLimitStackSize = 0,
-  cudaLimitPrintfFifoSize = 1,
-  cudaLimitMallocHeapSize = 2,
-  cudaLimitDevRuntimeSyncDepth = 3,
-  cudaLimitDevRuntimePendingLaunchCount = 4,
-  cudaLimitMaxL2FetchGranularity = 5,
-  cudaLimitPersistingL2CacheSize = 6,
-};
-enum cudaFuncCache {
-  cudaFuncCachePreferNone = 0,
-  cudaFuncCachePreferShared = 1,
-  cudaFuncCachePreferL1 = 2,
-  cudaFuncCachePreferEqual = 3,
-};
-enum cudaSharedMemConfig {
-  cudaSharedMemBankSizeDefault = 0,
-  cudaSharedMemBankSizeFourByte = 1,
-  cudaSharedMemBankSizeEightByte = 2,
-};
-constexpr unsigned cudaDeviceScheduleAuto = 0;
-constexpr unsigned cudaDeviceScheduleSpin = 1;
-constexpr unsigned cudaDeviceScheduleYield = 2;
-constexpr unsigned cudaDeviceScheduleBlockingSync = 4;
-constexpr unsigned cudaDeviceBlockingSync = cudaDeviceScheduleBlockingSync;  // its old name
-enum cudaComputeMode {
-  cudaComputeModeDefault = 0,
-  cudaComputeModeExclusive = 1,
-  cudaComputeModeProhibited = 2,
-  cudaComputeModeExclusiveProcess = 3,
-};
-constexpr unsigned cudaDeviceMapHost = 8;
 constexpr int cudaSharedmemCarveoutDefault = -1;
 constexpr int cudaSharedmemCarveoutMaxShared = 100;
 constexpr int cudaSharedmemCarveoutMaxL1 = 0;
 
-cudaError_t cudaDeviceReset();
-cudaError_t cudaThreadSynchronize();
-cudaError_t cudaThreadExit();
 cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
-cudaError_t cudaSetDeviceFlags(unsigned flags);
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* properties);
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
-cudaError_t cudaDeviceDisablePeerAccess(int peer);
-cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value);
-cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit);
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config);
-cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config);
-cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config);
-cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config);
-cudaError_t cudaProfilerStart();
-cudaError_t cudaProfilerStop();
 
 // ---- kernels
 
@@ -339,8 +232,7 @@ const void* address(Kernel* kernel) {
 }
 
 // A kernel called with arguments that are given by their addresses.
-cudaError_t launch_call(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
-                        bool cooperative);
+cudaError_t launch_call(const LaunchConfig& config, const void* kernel, SharedCall call, bool cooperative);
 // The same of one whose type is forgotten.
 cudaError_t launch_address(const LaunchConfig& config, const void* kernel, void** arguments, bool cooperative);
 }  // namespace simt

@@ -35,7 +35,7 @@ struct Place {
         module != nullptr ? module->function_at(reinterpret_cast<std::uintptr_t>(frame)) : nullptr;
     if (function == nullptr) return false;
     std::string_view name = function->name;
-    for (const std::string_view library : {"_ZN4simt", "_ZNK4simt", "_ZN6thrust", "_ZNK6thrust"})
+    for (const std::string_view library : {"_ZN4simt", "_ZNK4simt", "_ZN6thrust", "_ZNK6thrust", "simt_cuda"})
       if (name.starts_with(library)) return true;
     if (!name.starts_with("_Z")) return false;
     name.remove_prefix(std::min(name.find_first_not_of("0123456789L", 2), name.size()));

@@ -1,7 +1,6 @@
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments) in a program from elsewhere.
 #pragma once
 
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -37,6 +36,26 @@ class Call {
  public:
   virtual ~Call() = default;
   virtual void operator()() const = 0;
+
+ private:
+  friend class SharedCall;
+  mutable int holders_ = 0;
+};
+
+// What a SharedCall is: with its header, g++ would take half as long again for every file.
+class SharedCall {
+ public:
+  explicit SharedCall(const Call* call) : call_(call) { hold(); }
+  SharedCall(const SharedCall& other) : call_(other.call_) { hold(); }
+  SharedCall& operator=(const SharedCall&) = delete;
+  ~SharedCall() {
+    if (__atomic_sub_fetch(&call_->holders_, 1, __ATOMIC_ACQ_REL) == 0) delete call_;
+  }
+  void operator()() const { (*call_)(); }
+
+ private:
+  void hold() { __atomic_add_fetch(&call_->holders_, 1, __ATOMIC_RELAXED); }
+  const Call* call_;
 };
 
 template <class Callable>
@@ -75,30 +94,29 @@ __attribute__((always_inline)) inline void call_kernel(void (*kernel)(P...), con
 // Whether a launch comes later: on a stream whose work becomes a graph (graphs.cc), when that runs; from inside a
 // kernel, when that has ended.
 bool comes_later(cudaStream_t stream);
-cudaError_t launch_later(const LaunchConfig& config, const void* kernel, std::shared_ptr<const Call> call,
-                         bool cooperative = false);
+cudaError_t launch_later(const LaunchConfig& config, const void* kernel, SharedCall call, bool cooperative = false);
 
 // `callable` has copies of all that it needs.
 template <class Callable>
 cudaError_t launch_now_or_later(const LaunchConfig& config, const void* kernel, const Callable& callable,
                                 bool cooperative = false) {
   if (__builtin_expect(comes_later(config.stream), false))
-    return launch_later(config, kernel, std::make_shared<CallOf<Callable>>(callable), cooperative);
+    return launch_later(config, kernel, SharedCall(new CallOf<Callable>(callable)), cooperative);
   return launch_as_cuda(config, kernel, callable, cooperative);
 }
 
 // A kernel's call with the arguments that the pointers show, copied.
-using ArgumentsOf = std::shared_ptr<const Call> (*)(void** arguments);
+using ArgumentsOf = SharedCall (*)(void** arguments);
 
 template <class... P, std::size_t... i>
-std::shared_ptr<const Call> call_with(void (*kernel)(P...), void** arguments, std::index_sequence<i...>) {
+SharedCall call_with(void (*kernel)(P...), void** arguments, std::index_sequence<i...>) {
   const auto call = [kernel, own = std::tuple<std::remove_const_t<P>...>(
                                  *static_cast<std::remove_const_t<P>*>(arguments[i])...)] { std::apply(kernel, own); };
-  return std::make_shared<CallOf<decltype(call)>>(call);
+  return SharedCall(new CallOf<decltype(call)>(call));
 }
 
 template <class... P>
-std::shared_ptr<const Call> call_with(void (*kernel)(P...), void** arguments) {
+SharedCall call_with(void (*kernel)(P...), void** arguments) {
   return call_with(kernel, arguments, std::index_sequence_for<P...>());
 }
 
@@ -111,7 +129,7 @@ struct KernelOfAddress {
 
 template <auto* kernel>
 struct NamedKernel {
-  static std::shared_ptr<const Call> arguments(void** pointers) { return call_with(kernel, pointers); }
+  static SharedCall arguments(void** pointers) { return call_with(kernel, pointers); }
   static const KernelOfAddress self;
 };
 template <auto* kernel>

@@ -384,7 +384,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaDeviceSynchronize() {
   if (simt::worker != nullptr && simt::worker->in_kernel())
     simt::worker->fail(
-        cudaErrorNotSupported, &simt::worker->current(), "",
+        cudaErrorNotSupported, &simt::worker->current(), simt::line_of(__builtin_return_address(0)),
         "cudaDeviceSynchronize() inside a kernel, which CUDA has had no more since version 12: kernels that a "
         "kernel launches run after it");
   simt::host_checks::waited(nullptr, true);

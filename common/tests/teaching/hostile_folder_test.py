@@ -114,9 +114,10 @@ class Folder(unittest.TestCase):
 
 class OneOfEachKind(Folder):
     columns = {"no check of words": ()}  # so that all of it runs; layers are taken away in All, which takes minutes
+    busy = ("resources-loop", "resources-memory")  # until the judge loses patience: resources-sleep does so without work
 
     def test_none_scores(self):
-        kinds = {name.partition("-")[0]: name for name in reversed(self.files)}
+        kinds = {name.partition("-")[0]: name for name in reversed(self.files) if name not in self.busy}
         self.tried(sorted(kinds.values()))
 
 

@@ -62,7 +62,11 @@ class BadInput(unittest.TestCase):
             (["trace", KERNELS, "--std", "c++98"], "c++98"),
             (["trace", KERNELS, "--no-races"], "--no-races is for run: trace counts every access"),
             (["run", "/usr"], "workbook: /usr is a folder: name files or chapters"),
-            (["trace", "./"], "workbook: ./ is a folder: name files or chapters"),
+            (["trace", "../user_files/planted/"],
+             "planted/ is a folder: name files (../user_files/planted/correct.cu, ..) or chapters"),
+            (["run", "/nowhere/mine"], "workbook: there is no /nowhere/mine: name a CUDA file, as in mine.cu, or a chapter"),
+            (["trace", "sub/"], "workbook: there is no sub/: name a CUDA file"),
+            (["run", "CMakeLists.txt"], "CMakeLists.txt is no file to compile: its name must end in .cu, .cuh, .cpp,"),
         ]:
             with self.subTest(" ".join(words)):
                 status, errors = answer(*words)

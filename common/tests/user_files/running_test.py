@@ -130,11 +130,21 @@ class Programs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "two words"
             folder.mkdir()
-            (folder / "old.c").write_text("#include <math.h>\nint grown(x) int x; { int *class = &x; return (int)sqrt(*class * x) + 1; }\n")
-            (folder / "main.cu").write_text("#include <omp.h>\nextern \"C\" int grown(int);\nint main() {\n  int threads = 0;\n"
+            (folder / "old.c").write_text("#include <math.h>\n#include <cuda_runtime_api.h>\n#include \"driver_types.h\"\n"
+                                          "int grown(x) int x; { int *class = &x; return (int)sqrt(*class * x) + 1; }\n"
+                                          "int through_device(int new) {\n  struct cudaDeviceProp device;\n  cudaStream_t s;\n"
+                                          "  int4 v = {0, 0, 0, new}, *there;\n"
+                                          "  if (cudaGetDeviceProperties(&device, 0) || device.warpSize != 32) return 0;\n"
+                                          "  cudaMallocHost((void**)&there, sizeof v), cudaFreeHost(there);\n"
+                                          "  cudaMalloc((void**)&there, sizeof v), cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);\n"
+                                          "  cudaMemcpyAsync(there, &v, sizeof v, cudaMemcpyHostToDevice, s), v.w = 0;\n"
+                                          "  cudaMemcpy(&v, there, sizeof v, cudaMemcpyDeviceToHost);\n"
+                                          "  return cudaFree(&v) == cudaErrorInvalidValue ? v.w : 0;\n}\n")
+            (folder / "main.cu").write_text("#include <omp.h>\nextern \"C\" int grown(int), through_device(int);\nint main() {\n"
+                                            "  int threads = 0;\n"
                                             "#pragma omp parallel num_threads(2)\n#pragma omp atomic\n  threads += 1;\n"
-                                            "  int* p;\n  cudaMalloc(&p, 4);\n  return grown(threads) + 10 * DEEP;\n}\n")
-            what = Asked([f"{folder}/main.cu", f"{folder}/old.c"], ["-fopenmp", "-DDEEP=4"], None, 30, [], ["-lm"])
+                                            "  int* p;\n  cudaMalloc(&p, 4);\n  return grown(threads) + through_device(10 * DEEP);\n}\n")
+            what = Asked([f"{folder}/main.cu", f"{folder}/old.c"], ["-fopenmp", "-DDEEP=4"], None, 30, libraries=["-lm"])
             reported = ran(what)
             self.assertEqual((reported.status, reported.failures, reported.launched), (43, [], 0))
             with self.assertRaisesRegex(Failure, "ended with status 43"):
@@ -237,6 +247,7 @@ int main() {
 
 
 class Harness(unittest.TestCase):
+    large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
     transpose = Launch("transpose<float>", (1, 1, 1), (32, 32, 1), 0,
                        {"out": Buffer(1024, "float", "zero"), "in": Buffer(1024, "float", "random"), "n": "32"})
 
@@ -247,20 +258,29 @@ class Harness(unittest.TestCase):
         self.assertEqual(load["line"], line_with("kernels.cu", "tile[x][y]"))
         self.assertEqual((load["requests"], load["wavefronts"]), (32, 32 * 32))
 
-    def test_a_launch_that_would_take_too_long_says_so_before(self):
-        large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
-        what = asked("kernels.cu", launch=large, seconds=1)
-        errors = os.dup(2)
-        with tempfile.TemporaryFile("w+") as said:
+    def test_a_launch_that_would_take_too_long_says_so_before_and_can_be_sampled(self):
+        what = asked("kernels.cu", launch=self.large, seconds=1)
+        with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile("w+") as said:
+            program = program_of(what, True, BUILD, Path(place))
+            errors = os.dup(2)
             os.dup2(said.fileno(), 2)
             try:
-                reported = ran(what)
+                reported = run_program(program, what, Path(place), quietly=True)
             finally:
                 os.dup2(errors, 2)
             said.seek(0)
             self.assertRegex(said.read(), r"^kernel scale: its 1073741824 blocks of 256 threads would take about .*; at most \d+ blocks fit, "
                                           r"a grid of (\d+) x \1\. Make .* --blocks N")
-        self.assertEqual(conclude_files(what, reported), 2)
+            self.assertEqual(conclude_files(what, reported), 2)
+            what = replace(what, seconds=20, blocks=5)
+            reported = run_program(program, what, Path(place), quietly=True)
+        self.assertEqual((reported.status, reported.launched, reported.sampled), (0, 1, 1))
+        load = next(line for line in reported.launches[0]["lines"] if line["op"] == "global_load")
+        self.assertEqual(load["requests"], 8)  # of the first block alone: there is no more of x
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            self.assertEqual(conclude_files(what, reported), 0)
+        self.assertRegex(errors.getvalue(), r"a sample: 5 blocks of each launch that has more \(1 of 1\); what the other")
 
     def test_a_wrong_variable_is_all_that_is_said(self):
         with tempfile.TemporaryDirectory() as place:
@@ -274,9 +294,8 @@ class Harness(unittest.TestCase):
             self.assertRegex(done.stderr, r"^SIMT_ORDER=sideways: must be forward, .*\n$")
 
     def test_a_launch_that_takes_long_says_so_and_goes_on(self):
-        large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
         with tempfile.TemporaryDirectory() as place:
-            program = program_of(asked("kernels.cu", launch=large, seconds=0), False, BUILD, Path(place))
+            program = program_of(asked("kernels.cu", launch=self.large, seconds=0), False, BUILD, Path(place))
             environment = {**os.environ, "SIMT_REPORT": str(Path(place) / "report.json"), "SIMT_SECONDS": "0"}
             process = subprocess.Popen([program], env=environment, stderr=subprocess.PIPE, text=True)
             try:
@@ -289,18 +308,6 @@ class Harness(unittest.TestCase):
             self.assertRegex(said, r"^note: kernel scale: its 1073741824 blocks of 256 threads will take about \d+ (min|h); "
                                    r"--blocks N runs a sample of them, --seconds S ends what takes longer$")
             self.assertEqual(rest, "")
-
-    def test_a_sample_of_its_blocks(self):
-        large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
-        what = replace(asked("kernels.cu", launch=large, seconds=20), blocks=5)
-        reported = ran(what)
-        self.assertEqual((reported.status, reported.launched, reported.sampled), (0, 1, 1))
-        load = next(line for line in reported.launches[0]["lines"] if line["op"] == "global_load")
-        self.assertEqual(load["requests"], 8)  # of the first block alone: there is no more of x
-        errors = io.StringIO()
-        with contextlib.redirect_stderr(errors):
-            self.assertEqual(conclude_files(what, reported), 0)
-        self.assertRegex(errors.getvalue(), r"a sample: 5 blocks of each launch that has more \(1 of 1\); what the other")
 
     def test_five_known_kernels_optimized_as_run_does(self):
         what = Asked([str(HERE.parents[1] / "simt" / "example" / "speed.cu")], [], None, 60, ["all", "1"])

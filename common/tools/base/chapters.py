@@ -76,12 +76,18 @@ def select(words: list[str], chapters: list[Chapter]) -> list[Chapter]:
     return [chapter for chapter in chapters if chapter in chosen]
 
 
-def _find(word: str, chapters: list[Chapter]) -> Chapter:
+def is_named(chapter: Chapter, word: str) -> bool:
     wanted = word.rstrip("/")
+    if wanted.isdecimal() and chapter.number.isdecimal():
+        return int(wanted) == int(chapter.number)
+    return wanted != "" and wanted in (chapter.name, chapter.name.partition("_")[2])
+
+
+def _find(word: str, chapters: list[Chapter]) -> Chapter:
     for chapter in chapters:
-        is_number = wanted.isdecimal() and chapter.number.isdecimal() and int(wanted) == int(chapter.number)
-        if is_number or wanted == chapter.name or wanted == chapter.name.partition("_")[2]:
+        if is_named(chapter, word):
             return chapter
+    wanted = word.rstrip("/")
     names = [chapter.name for chapter in chapters]
     close = difflib.get_close_matches(wanted, [name.partition("_")[2] for name in names] + names, n=1)
     perhaps = f"; did you mean {close[0]}?" if close else ""

@@ -64,6 +64,7 @@ def lessons(root: Path) -> list[Path]:
     return [path for path in [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/*.md")),
                               root / "common" / "python" / "examples" / "README.md",
                               root / "common" / "results" / "README.md",
+                              root / "common" / "simt" / "README.md",
                               *sorted((root / "common" / "book").glob("*.md"))] if path.exists()]
 
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.base import Failure
+from tools.base import Failure, chapters
 
 CUDA = (".cu", ".cuh")
 SOURCES = (*CUDA, ".cpp", ".cc", ".cxx", ".c")
@@ -106,6 +106,22 @@ def is_file(word: str) -> bool:
     return word.endswith(CUDA) or (word.endswith(SOURCES) and Path(word).is_file())
 
 
+def _refuse_other_paths(word: str) -> None:
+    """Refuses what is neither a file to compile nor a chapter: another path."""
+    path, first = Path(word), word.partition("/")[0]
+    among = chapters.all_chapters() + chapters.of_exercises()  # none where the engine is installed by itself
+    chapter = any(chapters.is_named(each, first) for each in among)
+    if path.is_file():
+        raise Failure(f"{word} is no file to compile: its name must end in {', '.join(SOURCES)}", status=2)
+    if path.is_dir() and not (chapter and word.rstrip("/") == first):
+        found = sorted(each.name for each in path.iterdir() if each.suffix in CUDA)
+        has = f" ({path / found[0]}{', ..' if len(found) > 1 else ''})" if found else ""
+        raise Failure(f"{word} is a folder: name files{has}{' or chapters' if among else ''}", status=2)
+    if "/" in word and not chapter:
+        or_chapter = ", or a chapter, as in 05" if among else ""
+        raise Failure(f"there is no {word}: name a CUDA file, as in mine.cu{or_chapter}", status=2)
+
+
 def refuse_without_files(arguments: argparse.Namespace) -> None:
     for name, flag in FLAGS.items():
         if getattr(arguments, name) is not None:
@@ -123,10 +139,10 @@ def refuse_without_files(arguments: argparse.Namespace) -> None:
 def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds: float) -> "Asked | None":
     """What the user asks of files; None if no file is named. of_chapters: {argparse's name: flag} of chapters only."""
     words = arguments.chapters
-    for word in words:
-        if word.startswith(("/", ".", "~")) and Path(word).is_dir():
-            raise Failure(f"{word} is a folder: name files or chapters", status=2)
     files = [word for word in words if is_file(word)]
+    for word in words:
+        if word not in files:
+            _refuse_other_paths(word)
     if not files:
         return None
     for word in words:

@@ -68,7 +68,7 @@ def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path, s
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
         sources = _sources(asked, cuda, looked, place, shows)
         objects = [place / f"{number}.o" for number in range(len(sources))]
-        list(pool.map(lambda file, source, made: _output([*(_as_c(compiler, asked) if _is_c(file) else
+        list(pool.map(lambda file, source, made: _output([*(_as_c(command, asked) if _is_c(file) else
                                                             [front, *command]), "-c", source, "-o", str(made)], file),
                       asked.files, sources, objects))
     program = place / "program"
@@ -89,14 +89,20 @@ def _settings(directory: Path) -> JsonObject:
     return {**settings, "compiler": compiler}
 
 
+# What C has of CUDA is the runtime's functions (common/simt/cuda/runtime_api.h). The engine's other headers are C++,
+# and so are kernels.
+NOT_IN_C = re.compile(r'^\s*#\s*include\s*[<"](cu(?!da\w*\.h)|cuda_(fp|bf|pipe)|cooperative|helper_|nvT|nvtx)|'
+                      r"__global__|<<<", re.MULTILINE)
+
+
 def _is_c(file: str) -> bool:
-    """A .c file is C, but for one that asks for CUDA's names: the engine's headers are C++."""
-    return file.endswith(".c") and not re.search(r'^\s*#\s*include\s*[<"](cu|helper_)\w*\.h', Path(file).read_text(
-        errors="replace"), re.MULTILINE)
+    """A .c file is C, but for one that asks for what the engine has in C++ alone."""
+    return file.endswith(".c") and not NOT_IN_C.search(Path(file).read_text(errors="replace"))
 
 
-def _as_c(compiler: str, asked: Asked) -> list[str]:
-    return [compiler, "-xc", "-O2", "-g1", *(flag for flag in asked.flags if not flag.startswith("-std"))]
+def _as_c(command: list[str], asked: Asked) -> list[str]:
+    headers = [flag for flag in command if re.match(r"-(I|idirafter)\S", flag)]
+    return [command[0], "-xc", "-O2", "-g1", *headers, *(flag for flag in asked.flags if not flag.startswith("-std"))]
 
 
 def _sources(asked: Asked, cuda: list[str], looked: list[JsonObject], place: Path, shows: bool) -> list[str]:

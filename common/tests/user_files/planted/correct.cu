@@ -1004,4 +1004,33 @@ CASE(variables_of_the_host_with_a_device_variable_s_name) {
   cudaFree(of_both);
 }
 
+// A graph of two streams that wait for each other's events, launched in a third one.
+__global__ void one_more(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x] + 1; }
+CASE(graph_of_two_streams) {
+  float *a = zeros<float>(32), *b = zeros<float>(32), *c = zeros<float>(32);
+  cudaStream_t first, second, third;
+  for (cudaStream_t* each : {&first, &second, &third}) cudaStreamCreateWithFlags(each, cudaStreamNonBlocking);
+  cudaEvent_t fork, join;
+  cudaEventCreate(&fork), cudaEventCreate(&join);
+  cudaDeviceSynchronize();
+  cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal);
+  one_more<<<1, 32, 0, first>>>(b, a);
+  cudaEventRecord(fork, first), cudaStreamWaitEvent(second, fork);
+  one_more<<<1, 32, 0, second>>>(c, b);
+  cudaEventRecord(join, second), cudaStreamWaitEvent(first, join);
+  one_more<<<1, 32, 0, first>>>(a, c);
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cudaStreamEndCapture(first, &graph);
+  std::size_t nodes = 0;
+  cudaGraphGetNodes(graph, nullptr, &nodes);
+  assert(nodes == 3);
+  cudaGraphInstantiate(&executable, graph, 0);
+  for (int i = 0; i < 3; ++i) cudaGraphLaunch(executable, third);
+  one_more<<<1, 32, 0, third>>>(b, a);
+  cudaStreamSynchronize(third);
+  cudaGraphExecDestroy(executable), cudaGraphDestroy(graph);
+  cudaFree(a), cudaFree(b), cudaFree(c);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
