@@ -17,6 +17,7 @@
 // Expected limit: that of 1_views; and a tile is as often half empty as a sequence ends.
 #include "backward.h"
 #include "forward.h"
+#include "wrong_lists.h"
 
 namespace variants {
 
@@ -24,24 +25,6 @@ extern const attention::Forward views_forward;
 extern const attention::Backward views_backward;
 
 namespace {
-
-// What list_tiles writes if cu_seqlens are wrong: three tensors, and one number for each query of each head, or each
-// head.
-struct Results {
-  struct Tensor {
-    View<uint16_t> data;
-    int heads, rows, columns;
-  };
-  Tensor tensors[3];
-  float* numbers;
-  int64_t count;
-};
-
-// What else it writes, for a forward that counts tiles.
-struct Count {
-  int* at = nullptr;
-  int taken = 0;
-};
 
 constexpr int list_threads = 256;
 __global__ void __launch_bounds__(list_threads)
@@ -78,18 +61,7 @@ __global__ void __launch_bounds__(list_threads)
   if (b == 0 && counter.at) *counter.at = counter.taken;
   if (wrong) {
     watch_step("cu_seqlens are wrong: NaN for all");
-    const int64_t thread = int64_t(blockIdx.x) * list_threads + threadIdx.x,
-                  threads = int64_t(gridDim.x) * list_threads;
-    constexpr unsigned nan = 0xffffffff;  // of fp32, and twice of fp16 or bf16
-    for (const Results::Tensor& to : results.tensors) {
-      const int pieces = to.columns / 8;
-      for (int64_t i = thread; i < int64_t(to.rows) * to.heads * pieces; i += threads) {
-        const int row = i / pieces / to.heads, head = i / pieces % to.heads;
-        *reinterpret_cast<uint4*>(to.data.at_row(to.data.of_head(head, to.heads) + i % pieces, row)) =
-            make_uint4(nan, nan, nan, nan);
-      }
-    }
-    for (int64_t i = thread; i < results.count; i += threads) results.numbers[i] = __uint_as_float(nan);
+    results.become_nan(b, int64_t(gridDim.x) * list_threads);
     return;
   }
   watch_step("the sequence of each tile");
@@ -107,7 +79,7 @@ Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int
   int* const workspace = static_cast<int*>(args.workspace);
   const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace + 1, p.batch);
   const View<uint16_t> o = view<uint16_t>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
-  const Results results = {{{o, p.heads, p.total_q, p.v_dim()}}, args.lse, int64_t(p.lse_size())};
+  const Results results = {{{o, p.heads, p.heads, p.total_q, p.v_dim()}}, args.lse, int64_t(p.lse_size())};
   launch(list_tiles, {unsigned(ceil_div(p.batch, list_threads)), list_threads, 0, stream}, p, sequences, true,
          tile_rows, results, Count{workspace, taken});
   return sequences;
@@ -116,13 +88,14 @@ Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int
 Sequences list_keys(const Problem& p, const attention::BackwardArgs& args, int* workspace, int tile_rows,
                     cudaStream_t stream) {
   const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace, p.batch);
-  const Results results = {
-      {{view<uint16_t>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim), p.heads, p.total_q, p.head_dim},
-       {view<uint16_t>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim), p.kv_heads, p.total_k,
-        p.head_dim},
-       {view<uint16_t>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()), p.kv_heads, p.total_k, p.v_dim()}},
-      args.d_sink,
-      int64_t(p.sink_size())};
+  const Results results = {{{view<uint16_t>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim), p.heads,
+                             p.heads, p.total_q, p.head_dim},
+                            {view<uint16_t>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim), p.kv_heads,
+                             p.kv_heads, p.total_k, p.head_dim},
+                            {view<uint16_t>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()), p.kv_heads,
+                             p.kv_heads, p.total_k, p.v_dim()}},
+                           args.d_sink,
+                           int64_t(p.sink_size())};
   launch(list_tiles, {unsigned(ceil_div(p.batch, list_threads)), list_threads, 0, stream}, p, sequences, false,
          tile_rows, results, Count());
   return sequences;
