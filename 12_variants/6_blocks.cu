@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(check_threads) check_tiles(Problem p, BlockLis
       }
       const BlockLists::Listed found = lists.row_tile(at);
       wrong |= found.tile != number || found.cut != listed.cut;
-      lists.places[t] = {at - row, row_end - 1 - at};
+      lists.places[t] = {listed.tile, listed.cut, at - row, row_end - 1 - at};
     }
   }
   wrong = __any_sync(0xffffffff, wrong);

@@ -42,8 +42,12 @@ using backward_pairs::Role;
 using namespace swizzled_tile;
 
 constexpr size_t place_bytes = 3 * sizeof(int);  // of shared memory, for the block's place
-template <int Bc, int Br>
-constexpr size_t walk_bytes = 4 * sizeof(int) + sizeof(QueryWalk<Bc, Br>) + 8 * sizeof(QueryStep);  // and with a list
+// With a block mask, that, and of its walk the next place, and what is known of the steps around.
+struct KnownSteps {
+  WalkPlace next;
+  QueryStep of[8];  // by their number
+};
+constexpr size_t known_bytes = 4 * sizeof(int) + sizeof(KnownSteps);
 
 // For a V with its own head dim, beside the shapes of device/backward_pairs.h. dK of 32 keys would take 192 registers
 // of a thread. So a warp has 16 keys, and dK and dV take 160; each fragment of Q and dO serves one mma instead of two.
@@ -243,9 +247,16 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   T* ds_smem = q_smem + 2 * stage_size;  // [2 stages][Bc][64], dS^T; of a pair, first P^T
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
-  int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);      // [3]
-  auto& walk = *reinterpret_cast<QueryWalk<Bc, Br>*>(place_smem + 4);     // of a block mask, the first thread's
-  QueryStep* const steps_smem = reinterpret_cast<QueryStep*>(&walk + 1);  // [8], two steps ahead
+  int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [3]
+  KnownSteps& known = *reinterpret_cast<KnownSteps*>(place_smem + 4);
+  [[maybe_unused]] const auto walk_of = [&](int kv_head, int kv_tile) {
+    if constexpr (X::blocks)
+      return QueryWalk<Bc, Br, false>{tensors.lists, p, kv_tile, (kv_head + 1) * (p.heads / p.kv_heads)};
+  };
+  [[maybe_unused]] const auto know_next = [&](const auto& walk, int step) {  // the first thread
+    known.of[step % 8] = walk.step(known.next);
+    known.next = walk.after(known.next);
+  };
   if (threadIdx.x == 0) {
     int ticket = atomicAdd(tensors.tickets, 1);
     if constexpr (X::packed) {
@@ -260,9 +271,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     place_smem[1] = turn / heads;
     if constexpr (X::blocks) {
       const int head = place_smem[0] * (p.heads / p.kv_heads);
-      walk = QueryWalk<Bc, Br>(tensors.lists, p, head, head + p.heads / p.kv_heads, place_smem[1]);
-      place_smem[2] = walk.count(tensors.lists, p);
-      for (int step = 0; step < 2; step++) steps_smem[step] = walk.next(tensors.lists, p);
+      const auto walk = walk_of(place_smem[0], place_smem[1]);
+      place_smem[2] = walk.count(head);
+      known.next = walk.first(head);
+      for (int step = 0; step < min(2, place_smem[2]); step++) know_next(walk, step);
     }
   }
   __syncthreads();                               // the place is known
@@ -291,7 +303,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     return tile % head_tiles + 1 < seeing.stop ? tile + 1 : tile / head_tiles * head_tiles + head_tiles + seeing.start;
   };
   const auto number_of = [&](int tile) {
-    if constexpr (X::blocks) return steps_smem[tile % 8].tile;
+    if constexpr (X::blocks) return known.of[tile % 8].head * head_tiles + known.of[tile % 8].tile;
     return tile;
   };
   const auto copy_stage = [&](int step, int its_tile) {
@@ -324,7 +336,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   };
   const auto keys_of_tile = [&](int tile) -> Tiles {
     if constexpr (!X::blocks) return key_tiles<Bc>(p, tile % head_tiles * Br, Br);
-    const Turns turn = steps_smem[tile % 8].turn;  // as if the others' numbers were those around this one's
+    const Turns turn = known.of[tile % 8].turn;  // as if the others' numbers were those around this one's
     return {kv_tile - turn.number, kv_tile + (turn.last ? 1 : 2)};
   };
   int seen = 0;
@@ -361,7 +373,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   for (int step = 0; step < steps; step++) {
     const int next = after(tile);
     if constexpr (X::blocks)
-      if (threadIdx.x == 0 && step + 2 < steps) steps_smem[(step + 2) % 8] = walk.next(tensors.lists, p);
+      if (threadIdx.x == 0 && step + 2 < steps) know_next(walk_of(kv_head, kv_tile), step + 2);
     cp_async_wait<0>();
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
     // before and with dS of the tile before that.
@@ -374,7 +386,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
       const int number = number_of(tile), head = number / head_tiles, i0 = number % head_tiles * Br;
       const int j = kv_tile * Bc + own;
       Where at = {i0, j};
-      if constexpr (X::blocks) at.bits = tensors.lists.bits_of_keys(steps_smem[tile % 8].cut);
+      if constexpr (X::blocks) at.bits = tensors.lists.bits_of_keys(known.of[tile % 8].cut);
       multiply_tile<S, X, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile,
                                 q_tile + Br * D, stats_smem + step % 2 * 2 * Br,
                                 ds_smem + step % 2 * S::ds_stage + own * page_row, p,
@@ -425,8 +437,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
 template <class X>
 void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t stream) {
   const Problem p = with_both_sides<X>(problem);
-  if constexpr (!X::blocks)
-    if (on_hopper::takes(p, args)) return on_hopper::run_backward<X>(p, args, stream);
+  if (on_hopper::takes(p, args)) return on_hopper::run_backward<X>(p, args, stream);
   const auto run = [&]<class T, class S>() {
     const attention::BackwardTiles<S> tiles(p);
     const auto [dq_sum, stats, turns, tickets] =
@@ -456,7 +467,7 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
            tickets, dq, sequences);
     if constexpr (X::blocks)
       tensors.lists = check_lists(p, args, tickets + 1, stats, int64_t(tiles.q_tiles) * 2 * S::Br, stream);
-    constexpr size_t more = X::blocks ? walk_bytes<S::Bc, S::Br> : place_bytes;
+    constexpr size_t more = X::blocks ? known_bytes : place_bytes;
     launch(gradients<T, S, X>, {tiles.key_blocks, S::threads, S::shared_bytes + more, stream}, p, tensors);
     if (p.sink)
       launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink, sequences);
@@ -464,7 +475,7 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
   if constexpr (takes_own_v<X>)
     if (p.head_dim == own_v_head_dim)
       return attention::by_dtype(p, [&]<class T>() { run.template operator()<T, OwnVShape>(); });
-  attention::by_dtype_and_shape(p, X::blocks ? walk_bytes<128, 64> : place_bytes, run);
+  attention::by_dtype_and_shape(p, X::blocks ? known_bytes : place_bytes, run);
 }
 
 // That, and for the backward whether blocks can have too little shared memory.

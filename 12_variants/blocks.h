@@ -24,8 +24,8 @@ struct BlockLists {
   // In the workspace
   int* wrong;    // [1]: the lists are none
   int* parts;    // [checkers], the same of what each of them has looked at
-  int2* places;  // [listed], for a backward: of a tile in the lists of columns, how many are before it in its row, and
-                 // how many behind it
+  int4* places;  // [listed], for a backward: of a tile in the lists of columns, what is said of it there, and how many
+                 // are before it in its row, and how many behind it
 
   BlockLists() = default;
   BlockLists(const Problem& p, const BlockMask& mask, void* workspace)
@@ -33,13 +33,13 @@ struct BlockLists {
         rows(ceil_div(p.seq_q, BlockMask::tile)),
         columns(ceil_div(p.seq_k, BlockMask::tile)),
         checkers(0),
-        wrong(reinterpret_cast<int*>((reinterpret_cast<uintptr_t>(workspace) + 7) / 8 * 8)),
-        parts(wrong + 2),
-        places(reinterpret_cast<int2*>(parts + most_checkers)) {}
+        wrong(reinterpret_cast<int*>((reinterpret_cast<uintptr_t>(workspace) + 15) / 16 * 16)),
+        parts(wrong + 4),
+        places(reinterpret_cast<int4*>(parts + most_checkers)) {}
   // Behind any multiple of 4; `places` of a backward alone.
   static size_t bytes(const Problem& p, bool backward) {
     if (p.blocks == attention::BlockPattern::none) return 0;
-    return (1 + 2 + most_checkers) * sizeof(int) + (backward ? p.listed * sizeof(int2) : 0);
+    return (3 + 4 + most_checkers) * sizeof(int) + (backward ? p.listed * sizeof(int4) : 0);
   }
 
   // Where the tiles of a row begin in the list, and where those of the next one do; or of a column.
@@ -65,7 +65,6 @@ struct BlockLists {
     int tile, cut;
   };
   __device__ Listed row_tile(int index) const { return {mask.tiles[2 * index], mask.tiles[2 * index + 1]}; }
-  __device__ Listed column_tile(int index) const { return row_tile(mask.listed + index); }
 
   // A cut tile's bits, of its queries or of its keys; null if it is not cut.
   static constexpr int tile_words = BlockMask::tile * BlockMask::words;
@@ -113,59 +112,67 @@ struct Bits {
   }
 };
 
-// A step of a backward's block: a tile of queries, counted over all heads as attention::BackwardTiles has them, its
-// bits, and the turn that the block has at adding to its dQ.
+// A step of a backward's block: a tile of queries of a head, whose bits it has, and the turn that the block has at
+// adding to its dQ.
 struct Turns {
   int number;
   bool last;  // nobody adds after it
 };
 struct QueryStep {
-  int tile, cut;
+  int head, tile, cut;
   Turns turn;
 };
 
-// The way of a block that owns a tile of Bc keys through the lists of its column, of one query head after the other
-// that reads them. Tiles of queries have Br rows.
-template <int Bc, int Br>
+struct WalkPlace {
+  int head, index, part;  // of the heads; of the lists of columns; of the tile, if those of queries are smaller
+};
+
+// The way of a block that owns tile `kv_tile` of Bc keys through the lists of its column, of one query head after the
+// other that reads them, up to `end_head`. Tiles of queries have Br rows, and come from the first to the last or,
+// `down`, from the last to the first.
+template <int Bc, int Br, bool down>
 struct QueryWalk {
-  int head, end_head, kv_tile;
-  BlockLists::List list;  // what is left of this head's
-  int part;               // of the mask's tile: so many of Br queries are behind
+  static constexpr int parts = BlockMask::tile / Br, key_parts = BlockMask::tile / Bc;  // of a tile of the mask
+  const BlockLists& lists;
+  const Problem& p;
+  int kv_tile, end_head;
 
-  QueryWalk() = default;
-  __device__ QueryWalk(const BlockLists& lists, const Problem& p, int head, int end_head, int kv_tile)
-      : head(head), end_head(end_head), kv_tile(kv_tile), list(list_of(lists, p, head)), part(0) {}
-
-  __device__ BlockLists::List list_of(const BlockLists& lists, const Problem& p, int head) const {
-    return lists.of_column(p, head, kv_tile * Bc / BlockMask::tile);
+  using Place = WalkPlace;
+  __device__ BlockLists::List list_of(int head) const { return lists.of_column(p, head, kv_tile / key_parts); }
+  __device__ Place enter(int head, int index) const {
+    return {head, index, down ? parts_of(lists.places[index].x) - 1 : 0};
   }
-  // How many tiles of queries there are. The last one of a head may have fewer parts, and is the last of its list.
-  __device__ int count(const BlockLists& lists, const Problem& p) const {
-    constexpr int parts = BlockMask::tile / Br;
-    const int missing = lists.rows * parts - ceil_div(p.seq_q, Br);
+  __device__ int parts_of(int tile) const { return min(parts, ceil_div(p.seq_q, Br) - tile * parts); }
+
+  // The first place in the lists of these heads, from `head` on.
+  __device__ Place first(int head) const {
+    for (; head < end_head; head++)
+      if (const BlockLists::List list = list_of(head); list.begin < list.end)
+        return enter(head, down ? list.end - 1 : list.begin);
+    return {end_head, 0, 0};
+  }
+  __device__ bool exists(const Place& at) const { return at.head < end_head; }
+  __device__ Place after(const Place& at) const {
+    if (down ? at.part > 0 : at.part + 1 < parts_of(lists.places[at.index].x))
+      return {at.head, at.index, at.part + (down ? -1 : 1)};
+    const BlockLists::List list = list_of(at.head);
+    if (down ? at.index > list.begin : at.index + 1 < list.end) return enter(at.head, at.index + (down ? -1 : 1));
+    return first(at.head + 1);
+  }
+  __device__ QueryStep step(const Place& at) const {
+    const int4 place = lists.places[at.index];  // tile, cut, before, behind
+    // Where tiles have fewer keys than those of the mask, each has a turn
+    const bool last = place.w == 0 && (kv_tile % key_parts == key_parts - 1 || (kv_tile + 1) * Bc >= p.seq_k);
+    return {at.head, place.x * parts + at.part, place.y, {place.z * key_parts + kv_tile % key_parts, last}};
+  }
+  // How many steps there are in the lists of the heads from `head` on.
+  __device__ int count(int head) const {
     int all = 0;
-    for (int h = head; h < end_head; h++) {
-      const BlockLists::List list = list_of(lists, p, h);
-      if (list.begin == list.end) continue;
-      all += (list.end - list.begin) * parts;
-      if (lists.column_tile(list.end - 1).tile == lists.rows - 1) all -= missing;
+    for (; head < end_head; head++) {
+      const BlockLists::List list = list_of(head);
+      if (list.begin < list.end) all += (list.end - list.begin - 1) * parts + parts_of(lists.places[list.end - 1].x);
     }
     return all;
-  }
-  // The next one; if there is none, anything.
-  __device__ QueryStep next(const BlockLists& lists, const Problem& p) {
-    constexpr int parts = BlockMask::tile / Br, key_parts = BlockMask::tile / Bc;
-    while (list.begin == list.end) {
-      if (++head >= end_head) return {};
-      list = list_of(lists, p, head);
-    }
-    const BlockLists::Listed listed = lists.column_tile(list.begin);
-    const int2 place = lists.places[list.begin];
-    // Where tiles have fewer keys than those of the mask, each has a turn
-    const bool last = place.y == 0 && (kv_tile % key_parts == key_parts - 1 || (kv_tile + 1) * Bc >= p.seq_k);
-    const int head_tiles = ceil_div(p.seq_q, Br), tile = listed.tile * parts + part;
-    if (++part == parts || tile + 1 == head_tiles) part = 0, list.begin++;
-    return {head * head_tiles + tile, listed.cut, {place.x * key_parts + kv_tile % key_parts, last}};
   }
 };
 

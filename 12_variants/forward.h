@@ -311,8 +311,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
 template <class X>
 void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t stream) {
   const Problem p = with_both_sides<X>(problem);
-  if constexpr (!X::blocks)
-    if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
+  if (on_hopper::takes(p, args)) return on_hopper::run_forward<X>(p, args, stream);
   const auto run = [&]<class T, int D>() {
     using Shape = ForwardShape<D>;
     const int head_tiles = attention::tiles_of_head(p, p.seq_q, p.total_q, Br);

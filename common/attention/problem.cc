@@ -91,6 +91,8 @@ std::string invalid(const Problem& p) {
     line << "softcap is " << p.softcap << ": it must be 0 (none) or a positive number below 2.35e+38";
     return line.str();
   }
+  if (p.packed && p.blocks != BlockPattern::none)
+    return "packed sequences and a block mask are both given: a problem has one of them";
   if (p.softcap > 0 && p.alibi) return "softcap and alibi are both given: a problem has one score function";
   return "";
 }

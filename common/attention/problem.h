@@ -49,7 +49,7 @@ enum class DType { fp16, bf16 };
 enum class Mask { none, causal };
 
 // Where a block mask is from: the caller, or one of those that block_mask.h makes.
-enum class BlockPattern { none, given, documents, prefix, dilated, scattered };
+enum class BlockPattern : unsigned char { none, given, documents, prefix, dilated, scattered };
 
 struct Problem {
   int batch = 1;
@@ -70,9 +70,12 @@ struct Problem {
   bool sink = false;
   int head_dim_v = 0;  // 0: V has the head dim of Q and K
   bool packed = false;
-  int total_q = 0, total_k = 0;  // rows of packed tensors
   BlockPattern blocks = BlockPattern::none;
-  int listed = 0;  // tiles of a block mask
+  union {
+    int total_q = 0;  // rows of packed tensors
+    int listed;       // tiles of a block mask: a problem has one or the other
+  };
+  int total_k = 0;
 
   // Of V, O, dO and dV; head_dim is that of Q, K, dQ and dK.
   __host__ __device__ int v_dim() const { return head_dim_v ? head_dim_v : head_dim; }

@@ -164,7 +164,8 @@ Problem to_problem(bool rotates, const faw_problem* from) {
       refuse("total_q is " + std::to_string(extras->total_q) + ", total_k is " + std::to_string(extras->total_k) +
              " and cu_seqlens_q and cu_seqlens_k are NULL: the totals are of packed sequences");
     if (extras->block_begin) {
-      problem.blocks = attention::BlockPattern::given, problem.listed = extras->block_listed;
+      problem.blocks = attention::BlockPattern::given;
+      if (!problem.packed) problem.listed = extras->block_listed;
       for (const auto& [name, size, all] : {std::tuple("block_batch", extras->block_batch, problem.batch),
                                             {"block_heads", extras->block_heads, problem.heads}})
         if (size != 1 && size != all)
