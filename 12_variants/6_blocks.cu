@@ -30,7 +30,7 @@ constexpr int check_threads = 256, lanes = 32;
 static_assert(check_threads == most_checkers);  // a block of conclude() reads what each has found
 
 // A warp takes one list after the other, and then squares of 32 pairs each way of the bits.
-__global__ void __launch_bounds__(check_threads) check_tiles(Problem p, BlockLists lists, bool with_columns) {
+__global__ void __launch_bounds__(check_threads) check_tiles(BlockLists lists, bool with_columns) {
   const BlockMask& mask = lists.mask;
   const int warp = (blockIdx.x * check_threads + threadIdx.x) / lanes, warps = gridDim.x * (check_threads / lanes);
   const int lane = threadIdx.x % lanes;
@@ -123,7 +123,7 @@ void launch_checks(const Problem& p, BlockLists& lists, const Results& results, 
                       int64_t(of_gradients) * lists.mask.cuts * squares;  // what a warp takes at a time
   constexpr int warps = check_threads / lanes;
   lists.checkers = int(std::min<int64_t>(most_checkers, (all + warps - 1) / warps));
-  launch(check_tiles, {unsigned(lists.checkers), check_threads, 0, stream}, p, lists, of_gradients);
+  launch(check_tiles, {unsigned(lists.checkers), check_threads, 0, stream}, lists, of_gradients);
   const int rows = of_gradients ? p.batch * p.heads * lists.rows : 1;
   launch(conclude, {unsigned(std::min(most_checkers, rows)), check_threads, 0, stream}, p, lists, results, of_gradients,
          counter);
