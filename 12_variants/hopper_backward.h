@@ -309,6 +309,8 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
               number_of<X>(work, step.head, step.tile) * consumers + consumer,
               {step.turn.number, step.turn.last},
               at};
+    } else {
+      return {};
     }
   };
   const auto after = [&](const Place& at) {

@@ -67,7 +67,7 @@ typedef struct {
   /* A block mask, or NULL and 0: what queries see of keys, in R x C tiles of FAW_BLOCK queries and as many keys. Of a
    * row of tiles those are listed in which some pair is seen, in rising order, and once more those of each column. The
    * rows of a mask have their lists one behind the other, and a mask has them behind those of the mask before. In
-   * device memory, bits aligned to 16 bytes:
+   * device memory, all aligned to 16 bytes:
    *
    *   block_begin  [block_batch, block_heads, R + 1 + C + 1]: where the list of each row begins among those of all rows
    *                of all masks, and where the last one ends; then the same of columns

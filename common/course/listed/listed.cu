@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(Br) attend(Problem p, BlockMask mask,
       for (int j = j0; j < min(j0 + tile, seen); ++j)
         if (!bits || bits[(j - j0) / 32] >> (j - j0) % 32 & 1) take(j);
     }
-    // end listed
+    // end listed | for (int j = 0; j < seen; ++j) take(j);
   }
   watch_step("O / l and LSE");
   for (int d = 0; d < D; ++d) o[row * D + d] = from_float<T>(l == 0 ? 0 : o_row[d] / l);  // l = 0: it sees no key

@@ -8,7 +8,7 @@
     o = faw.attention(q, k, v, causal=True, rope=faw.rope_tables(q, k))    # q and k rotated by their positions
     o = faw.attention(q, k, v, causal=True, window=(1023, 0), sink=sink)   # a window, a softcap, ALiBi, sinks
     o = faw.attention_packed(q, k, v, begin, begin, longest, longest, causal=True)   # documents of unequal length
-    o = faw.attention(q, k, v, blocks=faw.block_mask(seen, None, None, 4096, 4096))   # what a function of (b, h, i, j) says
+    o = faw.attention(q, k, v, blocks=faw.block_mask(seen, seq_q=n, seq_k=n))   # what a function of (b, h, i, j) says
     o = faw.sdpa(query, key, value, is_causal=True)                        # as PyTorch's scaled_dot_product_attention
     o = faw.sdpa(query, key, value, attn_mask=mask)                        # a causal mask, a window, or any other band
 

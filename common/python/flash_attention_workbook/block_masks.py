@@ -74,8 +74,8 @@ def _of_function(mask, seq_q, seq_k, device):
             what = seen.dtype if isinstance(seen, torch.Tensor) else type(seen).__name__
             raise ValueError(f"mask(b, h, i, j) is {what}: it must be a tensor of torch.bool")
         if torch.broadcast_shapes(seen.shape, (end - begin, seq_k)) != (end - begin, seq_k):
-            raise ValueError(f"mask(b, h, i, j) is of shape {list(seen.shape)}: it must broadcast as i {[end - begin, 1]} "
-                             f"and j {[1, seq_k]} do")
+            raise ValueError(f"mask(b, h, i, j) is of shape {list(seen.shape)}: it must broadcast as i "
+                             f"{[end - begin, 1]} and j {[1, seq_k]} do")
         return seen.expand(end - begin, seq_k)
 
     return part

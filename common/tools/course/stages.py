@@ -10,8 +10,8 @@ from tools.base import JsonObject
 _CASE = re.compile(r"B(?P<batch>\d+)_H(?P<heads>\d+)_Hkv(?P<kv_heads>\d+)_Nq(?P<seq_q>\d+)_Nk(?P<seq_k>\d+)_"
                    r"D(?P<head_dim>\d+)_(?P<dtype>fp16|bf16)_(?P<mask>none|causal)_(?P<inputs>[a-z_]+?)(?:_rope)?"
                    r"(?:_window_(?P<left>all|\d+)_(?P<right>all|\d+))?(?:_softcap(?P<softcap>\d+(?:\.\d+)?))?"
-                   r"(?P<alibi>_alibi)?(?P<sink>_sink)?(?P<views>_views)?(?P<packed>_packed)?(?:_blocks_(?P<blocks>[a-z]+))?"
-                   r"(?:_scale(?P<scale>\d+(?:\.\d+)?))?\b")
+                   r"(?P<alibi>_alibi)?(?P<sink>_sink)?(?P<views>_views)?(?P<packed>_packed)?"
+                   r"(?:_blocks_(?P<blocks>[a-z]+))?(?:_scale(?P<scale>\d+(?:\.\d+)?))?\b")
 # The names that kernels give them, in the order in which they are made of one another.
 _ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "delta", "dS", "dV", "dK", "dQ")
 _PLAIN = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype")

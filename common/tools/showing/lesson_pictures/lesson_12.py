@@ -1,5 +1,5 @@
-"""12_variants: a window's tiles, where the rows of a head lie, a sink's share of a row, packed tiles in a list, and a block
-mask."""
+"""12_variants: a window's tiles, where the rows of a head lie, a sink's share of a row, packed tiles in a list, and the
+lists of a block mask."""
 
 import math
 
