@@ -311,6 +311,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
     if constexpr (!X::blocks) return order.tile(step);
     if constexpr (X::blocks) {
       const BlockLists::Listed keys = listed_keys(smem).keys[ring.place];
+      __syncwarp();  // all lanes have read it: with K the producer may write another one
       of_tile = lists.bits_of_queries(keys.cut);
       if (of_tile) bits.load(of_tile, warp_row, keys.tile * Bc % BlockMask::tile);
       return keys.tile;
