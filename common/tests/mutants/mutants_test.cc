@@ -26,8 +26,8 @@ const KillTable& table_of(const std::string& device) {
 }
 
 // The table of the GPU has not been made anew since there are kinds for extras.
-const std::vector<std::string> of_extras = {"windows",       "scores", "sinks",       "views", "packed",
-                                            "wrong_lengths", "blocks", "wrong_lists", "extras"};
+const std::vector<std::string> of_extras = {"windows", "scores",      "sinks",         "views", "packed",
+                                            "blocks",  "wrong_lists", "wrong_lengths", "extras"};
 
 // The kinds that there are on each device, whatever this build is for.
 std::vector<std::string> kinds_on(const std::string& device) {
