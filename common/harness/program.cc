@@ -153,7 +153,7 @@ Options parse(int argc, char** argv) {
   app.add_flag("--packed", p.packed,
                "sequences of unequal length, one behind the other: --batch of them, up to --seq-q and --seq-k long");
   std::string blocks = "none";
-  app.add_option("--blocks", blocks, "a block mask: documents, prefix, dilated or scattered");
+  app.add_option("--block-mask", blocks, "a block mask: documents, prefix, dilated or scattered");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);
@@ -189,7 +189,7 @@ Options parse(int argc, char** argv) {
        {BlockPattern::documents, BlockPattern::prefix, BlockPattern::dilated, BlockPattern::scattered})
     if (blocks == name(each)) p.blocks = each;
   if (blocks != name(p.blocks))
-    throw Refusal("blocks is " + blocks + ": there are documents, prefix, dilated and scattered");
+    throw Refusal("block-mask is " + blocks + ": there are documents, prefix, dilated and scattered");
   if (const std::string wrong = attention::invalid(p); !wrong.empty()) throw Refusal(wrong);
   if (*padded_from && (options.padded_from < 1 || options.padded_from > p.head_dim))
     throw Refusal("padded-from is " + std::to_string(options.padded_from) + ": it must lie between 1 and head-dim, " +

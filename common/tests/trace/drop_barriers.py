@@ -47,7 +47,7 @@ CLUSTER_PROBLEM = ["--heads=1", "--seq-q=300", "--head-dim=128", "--causal"]
 # Of the list of packed sequences: more of them than its thread blocks count at a time.
 PACKED_PROBLEM = ["--packed", "--batch=300", "--heads=1", "--seq-q=2", "--head-dim=64", "--causal"]
 # Of block masks: so many tiles that every buffer is used again.
-BLOCKS_PROBLEM = ["--blocks=prefix", "--heads=1", "--seq-q=520", "--seq-k=800", "--head-dim=64", "--no-causal"]
+BLOCKS_PROBLEM = ["--block-mask=prefix", "--heads=1", "--seq-q=520", "--seq-k=800", "--head-dim=64", "--no-causal"]
 # Of kernels for wide heads.
 WIDE_PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=256", "--no-causal"],
                  ["--heads=1", "--seq-q=150", "--seq-k=40", "--head-dim=256", "--causal"],

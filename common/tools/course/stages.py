@@ -15,7 +15,7 @@ _CASE = re.compile(r"B(?P<batch>\d+)_H(?P<heads>\d+)_Hkv(?P<kv_heads>\d+)_Nq(?P<
 # The names that kernels give them, in the order in which they are made of one another.
 _ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "delta", "dS", "dV", "dK", "dQ")
 _PLAIN = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype")
-EXTRAS = ("window", "softcap", "alibi", "sink", "views", "packed", "blocks")  # of chapter 12, by their flags
+EXTRAS = ("window", "softcap", "alibi", "sink", "views", "packed", "block_mask")  # of chapter 12, by their flags
 
 
 def problem_of_case(text: str) -> "JsonObject | None":
@@ -28,7 +28,7 @@ def problem_of_case(text: str) -> "JsonObject | None":
     if found["left"]:
         problem["window"] = f"{found['left']},{found['right']}".replace("all", "-1")
     problem |= {name: True for name in ("alibi", "sink", "views", "packed") if found[name]}
-    problem |= {"blocks": found["blocks"]} if found["blocks"] else {}
+    problem |= {"block_mask": found["blocks"]} if found["blocks"] else {}
     return problem | {name: float(found[name]) for name in ("softcap", "scale") if found[name]}
 
 

@@ -49,7 +49,7 @@ class Problem:
         }
         return [*(f"--{name}={value}" for name, value in values.items()), "--causal" if self.causal else "--no-causal",
                 *(f"--window={left},{right}" if left else f"--softcap={cap}" if cap else
-                  f"--head-dim-v={head_dim_v}" if head_dim_v else f"--blocks={pattern}" if pattern else f"--{name}"
+                  f"--head-dim-v={head_dim_v}" if head_dim_v else f"--block-mask={pattern}" if pattern else f"--{name}"
                   for left, right, cap, head_dim_v, pattern, name in self._extras())]
 
     def length(self) -> str:
