@@ -20,6 +20,7 @@
 
 #include "backward.h"
 #include "device/limits.h"
+#include "filled_results.h"
 #include "forward.h"
 
 namespace variants {
@@ -28,30 +29,6 @@ extern const attention::Forward views_forward;
 extern const attention::Backward views_backward;
 
 namespace {
-
-// What a forward or a backward writes: NaN if cu_seqlens are wrong, and where rows are of no sequence, zeros if
-// somebody asks for them.
-struct Results {
-  struct Tensor {
-    View<uint16_t> data;
-    const int* begin;  // of its sequences
-    int heads, rows, columns;
-  };
-  Tensor tensors[3];
-  struct Numbers {  // [heads, rows]
-    float* data;
-    const int* begin;  // null if it has no rows of sequences
-    int heads, rows;
-  };
-  Numbers numbers;  // LSE, or a sink's gradient
-  bool zero_rest;
-};
-
-// What else it writes, for a forward that counts tiles.
-struct Count {
-  int* at = nullptr;
-  int taken = 0;
-};
 
 constexpr int list_threads = 256;
 __global__ void __launch_bounds__(list_threads)
@@ -88,23 +65,11 @@ __global__ void __launch_bounds__(list_threads)
   if (b == 0 && counter.at) *counter.at = counter.taken;
   watch_step("NaN for all if cu_seqlens are wrong, and zeros behind the last sequence");
   const int64_t thread = int64_t(blockIdx.x) * list_threads + threadIdx.x, threads = int64_t(gridDim.x) * list_threads;
-  const auto first_of = [&](const auto& to) {
-    return wrong ? 0 : results.zero_rest && to.begin ? to.begin[p.batch] : to.rows;
-  };
-  const unsigned filling = wrong ? 0xffffffff : 0;  // a NaN of fp32, and two of fp16 or bf16
-  for (const Results::Tensor& to : results.tensors) {
-    const int first = first_of(to), pieces = to.columns / 8;
-    for (int64_t i = thread; i < int64_t(to.rows - first) * to.heads * pieces; i += threads) {
-      const int row = first + i / pieces / to.heads, head = i / pieces % to.heads;
-      *reinterpret_cast<uint4*>(to.data.at_row(to.data.of_head(head, to.heads) + i % pieces, row)) =
-          make_uint4(filling, filling, filling, filling);
-    }
+  if (wrong) {
+    results.become_nan(thread, threads);
+    return;
   }
-  const Results::Numbers& to = results.numbers;
-  const int first = first_of(to);
-  for (int64_t i = thread; i < int64_t(to.heads) * (to.rows - first); i += threads)
-    to.data[i / (to.rows - first) * to.rows + first + i % (to.rows - first)] = __uint_as_float(filling);
-  if (wrong) return;
+  results.zero_rest(thread, threads);
   watch_step("the sequence of each tile");
   if (b < p.batch) sequences.first[rank] = before, sequences.ranked[rank] = b;
   for (int lane = 0; lane < 32; lane++) {  // a long sequence has many tiles: all lanes write those of one
@@ -161,9 +126,9 @@ Sequences list_queries(const Problem& p, const attention::ForwardArgs& args, int
   const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace + 1, p.batch,
                             attention::tiles_of_head(p, p.seq_q, p.total_q, tile_rows));
   const View<uint16_t> o = view<uint16_t>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
-  const int* const begin = args.cu_seqlens_q;
+  const int* const end = args.zero_rest ? args.cu_seqlens_q + p.batch : nullptr;
   launch_list(p, sequences, true, tile_rows,
-              {{{o, begin, p.heads, p.total_q, p.v_dim()}}, {args.lse, begin, p.heads, p.total_q}, args.zero_rest},
+              {{{o, p.heads, p.heads, p.total_q, p.v_dim(), end}}, {args.lse, p.heads, p.total_q, end}},
               {workspace, taken}, stream);
   return sequences;
 }
@@ -172,16 +137,20 @@ Sequences list_keys(const Problem& p, const attention::BackwardArgs& args, int* 
                     cudaStream_t stream) {
   const int most_tiles = attention::tiles_of_head(p, p.seq_k, p.total_k, tile_rows);
   const Sequences sequences(args.cu_seqlens_q, args.cu_seqlens_k, workspace, p.batch, most_tiles);
-  const auto tensor = [&](void* data, const attention::Strides& strides, const int* begin, int heads, int seq,
-                          int total, int columns) -> Results::Tensor {
-    return {view<uint16_t>(p, data, strides, heads, seq, columns), begin, heads, total, columns};
+  const auto of = [&](void* data, const attention::Strides& strides, const int* begin, int heads, int seq, int total,
+                      int columns) -> Results::Tensor {
+    return {view<uint16_t>(p, data, strides, heads, seq, columns),
+            heads,
+            heads,
+            total,
+            columns,
+            args.zero_rest ? begin + p.batch : nullptr};
   };
   const int *q = args.cu_seqlens_q, *k = args.cu_seqlens_k;
-  const Results results = {{tensor(args.dq, args.dq_strides, q, p.heads, p.seq_q, p.total_q, p.head_dim),
-                            tensor(args.dk, args.dk_strides, k, p.kv_heads, p.seq_k, p.total_k, p.head_dim),
-                            tensor(args.dv, args.dv_strides, k, p.kv_heads, p.seq_k, p.total_k, p.v_dim())},
-                           {args.d_sink, nullptr, int(p.sink_size()), 1},
-                           args.zero_rest};
+  const Results results = {{of(args.dq, args.dq_strides, q, p.heads, p.seq_q, p.total_q, p.head_dim),
+                            of(args.dk, args.dk_strides, k, p.kv_heads, p.seq_k, p.total_k, p.head_dim),
+                            of(args.dv, args.dv_strides, k, p.kv_heads, p.seq_k, p.total_k, p.v_dim())},
+                           {args.d_sink, 1, int64_t(p.sink_size())}};
   launch_list(p, sequences, false, tile_rows, results, {}, stream);
   // The blocks of one head wait for one another's additions to dQ: with 64 heads at a time, only two or three of a head
   // run. But all of them read Q and dO and add to dQ again and again, and these should nearly fit into the L2.

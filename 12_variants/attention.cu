@@ -5,13 +5,14 @@
 
 namespace variants {
 
-extern const attention::Rung views, window, score, sink, packed, all;
+extern const attention::Rung views, window, score, sink, packed, blocks, all;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
     .name = "12_variants",
-    .idea = "views, windows, score functions, sinks and packed sequences, each for the price of what it adds",
-    .rungs = {views, window, score, sink, packed, all},
+    .idea =
+        "views, windows, score functions, sinks, packed sequences and block masks, each for the price of what it adds",
+    .rungs = {views, window, score, sink, packed, blocks, all},
     .starts_from = &all,
     .general = false};  // where nobody names a chapter, it takes the problems that have extras
 

@@ -42,6 +42,12 @@ using backward_pairs::Role;
 using namespace swizzled_tile;
 
 constexpr size_t place_bytes = 3 * sizeof(int);  // of shared memory, for the block's place
+// With a block mask, that, and of its walk the next place, and what is known of the steps around.
+struct KnownSteps {
+  WalkPlace next;
+  QueryStep of[8];  // by their number
+};
+constexpr size_t known_bytes = 4 * sizeof(int) + sizeof(KnownSteps);
 
 // For a V with its own head dim, beside the shapes of device/backward_pairs.h. dK of 32 keys would take 192 registers
 // of a thread. So a warp has 16 keys, and dK and dV take 160; each fragment of Q and dO serves one mma instead of two.
@@ -61,7 +67,7 @@ constexpr int keys_of_a_warp = S::Bc / S::key_warps;
 template <class S>
 constexpr int dq_parts_of = S::Br / 32 * (S::D / 32);  // of a tile, each made by a warp; a few warps may make none
 
-template <class T>
+template <class T, class Lists>
 struct BackwardTensors {
   View<const T> q;     // [B, H, Nq, D]
   View<const T> k;     // [B, Hkv, Nk, D]
@@ -77,7 +83,7 @@ struct BackwardTensors {
   int* tickets;        // drawn so far
   int kv_tiles;        // tiles of a kv head
   int head_tiles;      // tiles of a query head
-  Sequences sequences;
+  Lists lists;
 };
 
 // How many kv heads the tickets go round, as in chapter 08: many if blocks of a head begin at different tiles.
@@ -87,9 +93,9 @@ __device__ inline int heads_at_once(const Problem& p) {
 }
 
 // Adds the warp's part of dQ of a tile, counted over all heads; `keys` are the tiles of keys whose blocks do.
-template <class S, class T>
-__device__ void add_dq(const Problem& p, const BackwardTensors<T>& tensors, const float (&dq_reg)[2][4][4], int kv_tile,
-                       int tile, Tiles keys, int first_row, int first_tile) {
+template <class S, class T, class Lists>
+__device__ void add_dq(const Problem& p, const BackwardTensors<T, Lists>& tensors, const float (&dq_reg)[2][4][4],
+                       int kv_tile, int tile, Tiles keys, int first_row, int first_tile) {
   constexpr int D = S::D;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   float4* sum = reinterpret_cast<float4*>(tensors.dq_sum) +
@@ -185,7 +191,7 @@ __device__ void multiply_tile(float (&dv_reg)[keys_of_a_warp<S> / 16][dim_of_v<S
     if (role != Role::ds_and_dk) {
       watch_step("S = Q K^T, P = exp(score(S) - LSE)");
       multiply_by_transpose<Bc, Br, D, chunk>(p_reg, k, q + c * page_row);
-      make_p<chunk, X>(p_reg, score, p, stats + c, {at.row + c, at.key});
+      make_p<chunk, X>(p_reg, score, p, stats + c, further<X>(at, c));
       watch_transpose("P", watched, p_reg, 1 / p_factor);
       if (S::pairs) {
 #pragma unroll
@@ -231,8 +237,10 @@ __device__ auto& first_if(A& a, B& b) {
 }
 
 template <class T, class S, class X>
-__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, BackwardTensors<T> tensors) {
+__global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, BackwardTensors<T, Lists<X>> tensors) {
   constexpr int D = S::D, Dv = dim_of_v<S>, Bc = S::Bc, Br = S::Br, stage_size = Br * (D + Dv);
+  if constexpr (X::blocks)
+    if (*tensors.lists.wrong) return;
   T* k_smem = dynamic_shared<T>();       // [Bc][D]
   T* v_smem = k_smem + Bc * D;           // [Bc][Dv]
   T* q_smem = v_smem + Bc * Dv;          // [2 stages] of Q [Br][D] and dO [Br][Dv]
@@ -240,25 +248,41 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   float* stats_smem = reinterpret_cast<float*>(ds_smem + 2 * S::ds_stage);  // [2 stages][2][Br]
 
   int* place_smem = reinterpret_cast<int*>(stats_smem + 2 * 2 * Br);  // [3]
+  KnownSteps& known = *reinterpret_cast<KnownSteps*>(place_smem + 4);
+  [[maybe_unused]] const auto walk_of = [&](int kv_head, int kv_tile) {
+    if constexpr (X::blocks)
+      return QueryWalk<Bc, Br, false>{tensors.lists, p, kv_tile, (kv_head + 1) * (p.heads / p.kv_heads)};
+  };
+  [[maybe_unused]] const auto know_next = [&](const auto& walk, int step) {  // the first thread
+    known.of[step % 8] = walk.step(known.next);
+    known.next = walk.after(known.next);
+  };
   if (threadIdx.x == 0) {
     int ticket = atomicAdd(tensors.tickets, 1);
     if constexpr (X::packed) {
-      const auto [b, index] = tensors.sequences.find(ticket, p.kv_heads);
+      const auto [b, index] = tensors.lists.find(ticket, p.kv_heads);
       place_smem[2] = b, ticket = index;
-      if (b >= 0) p = alone(p, tensors.sequences.of(b)), tensors.kv_tiles = ceil_div(p.seq_k, Bc);
+      if (b >= 0) p = alone(p, tensors.lists.of(b)), tensors.kv_tiles = ceil_div(p.seq_k, Bc);
     }
     const int n = heads_at_once(p), all = p.batch * p.kv_heads;
     const int round = ticket / (n * tensors.kv_tiles);
     const int heads = min(n, all - round * n), turn = ticket - round * n * tensors.kv_tiles;
     place_smem[0] = round * n + turn % heads;
     place_smem[1] = turn / heads;
+    if constexpr (X::blocks) {
+      const int head = place_smem[0] * (p.heads / p.kv_heads);
+      const auto walk = walk_of(place_smem[0], place_smem[1]);
+      place_smem[2] = walk.count(head);
+      known.next = walk.first(head);
+      for (int step = 0; step < min(2, place_smem[2]); step++) know_next(walk, step);
+    }
   }
   __syncthreads();                               // the place is known
   int first_q = 0, first_k = 0, first_tile = 0;  // a packed sequence's first rows, and its first tile within a head
   if constexpr (X::packed) {
     const int b = place_smem[2];
     if (b < 0) return;  // there is no such tile
-    const Sequence sequence = tensors.sequences.of(b);
+    const Sequence sequence = tensors.lists.of(b);
     first_q = sequence.begin_q, first_k = sequence.begin_k, first_tile = attention::first_tile(first_q, b, Br);
     p = alone(p, sequence);
     if (tensors.alibi) tensors.alibi += b * p.heads;
@@ -270,14 +294,21 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   const bool makes_ds = !S::pairs || warp >= S::key_warps, makes_p = !S::pairs || !makes_ds;
   const int head_tiles = tensors.head_tiles, group = p.heads / p.kv_heads;
   const Tiles seeing = query_tiles<Br>(p, kv_tile * Bc, Bc);  // of each head of the group
-  const int steps = seeing.stop > seeing.start ? group * (seeing.stop - seeing.start) : 0;
+  const int steps = X::blocks ? place_smem[2] : seeing.stop > seeing.start ? group * (seeing.stop - seeing.start) : 0;
 
   // Tiles of queries are counted over all heads. The next one is the next of the same head, or the first of the next.
+  // With a block mask they are known by their steps, and the first thread has written down which they are.
   const auto after = [&](int tile) {
+    if constexpr (X::blocks) return tile + 1;
     return tile % head_tiles + 1 < seeing.stop ? tile + 1 : tile / head_tiles * head_tiles + head_tiles + seeing.start;
   };
-  const auto copy_stage = [&](int step, int tile) {
+  const auto number_of = [&](int tile) {
+    if constexpr (X::blocks) return known.of[tile % 8].head * head_tiles + known.of[tile % 8].tile;
+    return tile;
+  };
+  const auto copy_stage = [&](int step, int its_tile) {
     if (step < steps) {
+      const int tile = number_of(its_tile);
       T* to = q_smem + step % 2 * stage_size;
       const int head = tile / head_tiles, i0 = tile % head_tiles * Br;
       copy_rows<Br, D, Br, S::threads>(to, tensors.q, tensors.q.of_head(head, p.heads, first_q), i0, p.seq_q);
@@ -293,15 +324,21 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
                                    p.seq_k);
   copy_rows<Bc, Dv, Bc, S::threads>(v_smem, tensors.v, tensors.v.of_head(kv_head, p.kv_heads, first_k), kv_tile * Bc,
                                     p.seq_k);
-  int tile = kv_head * group * head_tiles + seeing.start, before = tile;
+  int tile = X::blocks ? 0 : kv_head * group * head_tiles + seeing.start, before = tile;
   copy_stage(0, tile);
 
   // Whose turn it is to add this warp's part of a tile: kv tile by kv tile, from the first that a row of it sees.
   // Chapter 07, 8_final.cu, has a picture.
   const bool makes_dq = dq_parts_of<S> == S::warps || warp < dq_parts_of<S>;
   const bool first_lane = threadIdx.x % 32 == 0;
-  const auto semaphore = [&](int tile) { return tensors.turns + size_t(first_tile + tile) * dq_parts_of<S> + warp; };
-  const auto keys_of_tile = [&](int tile) { return key_tiles<Bc>(p, tile % head_tiles * Br, Br); };
+  const auto semaphore = [&](int tile) {
+    return tensors.turns + size_t(first_tile + number_of(tile)) * dq_parts_of<S> + warp;
+  };
+  const auto keys_of_tile = [&](int tile) -> Tiles {
+    if constexpr (!X::blocks) return key_tiles<Bc>(p, tile % head_tiles * Br, Br);
+    const Turns turn = known.of[tile % 8].turn;  // as if the others' numbers were those around this one's
+    return {kv_tile - turn.number, kv_tile + (turn.last ? 1 : 2)};
+  };
   int seen = 0;
   const auto pass_turn = [&](bool has_added, int added, int next) {
     if (!makes_dq) return;
@@ -319,11 +356,11 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     float dq_reg[2][4][4];
     const int right = 2 * (warp % (D / 32));
     multiply_transpose<Bc>(dq_reg, ds_smem + of % 2 * S::ds_stage, warp / (D / 32), k_smem, right, right + 1);
-    watch("dQ", backward_pairs::watched_dq<S>(tile, p.seq_q), dq_reg, p.scale);
+    watch("dQ", backward_pairs::watched_dq<S>(number_of(tile), p.seq_q), dq_reg, p.scale);
     const Tiles keys = keys_of_tile(tile);
     if (first_lane && seen != kv_tile - keys.start) semaphore_wait(semaphore(tile), kv_tile - keys.start);
     __syncwarp();  // it is this warp's turn in global memory
-    add_dq<S>(p, tensors, dq_reg, kv_tile, tile, keys, first_q, first_tile);
+    add_dq<S>(p, tensors, dq_reg, kv_tile, number_of(tile), keys, first_q, first_tile);
   };
 
   constexpr int key_blocks = keys_of_a_warp<S> / 16;
@@ -335,6 +372,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
 #pragma unroll 1
   for (int step = 0; step < steps; step++) {
     const int next = after(tile);
+    if constexpr (X::blocks)
+      if (threadIdx.x == 0 && step + 2 < steps) know_next(walk_of(kv_head, kv_tile), step + 2);
     cp_async_wait<0>();
     // This stage (and K and V) and dS of the tile before are in shared memory, and everyone is done with the stage
     // before and with dS of the tile before that.
@@ -344,11 +383,14 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
     if (makes_ds && step > 0) make_dq(step - 1, before);
     const auto multiply = [&]<Role role>() {
       const T* q_tile = q_smem + step % 2 * stage_size;
-      const int head = tile / head_tiles, i0 = tile % head_tiles * Br, j = kv_tile * Bc + own;
+      const int number = number_of(tile), head = number / head_tiles, i0 = number % head_tiles * Br;
+      const int j = kv_tile * Bc + own;
+      Where at = {i0, j};
+      if constexpr (X::blocks) at.bits = tensors.lists.bits_of_keys(known.of[tile % 8].cut);
       multiply_tile<S, X, role>(dv_reg, dk_reg, k_smem + own * page_row, v_smem + own * page_row, q_tile,
                                 q_tile + Br * D, stats_smem + step % 2 * 2 * Br,
                                 ds_smem + step % 2 * S::ds_stage + own * page_row, p,
-                                typename X::Score(p, tensors.alibi).of_head(head), pair, {i0, j},
+                                typename X::Score(p, tensors.alibi).of_head(head), pair, at,
                                 {int64_t(head) * p.seq_q + i0, j, p.seq_q - i0, p.seq_k - j},
                                 {int64_t(kv_head) * p.seq_k + j, 0, p.seq_k - j, D});
     };
@@ -403,33 +445,37 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
     const View<T> dq = view<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim);
     const View<const T> o = view<const T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
     const View<const T> d_o = view<const T>(p, args.d_o, args.d_o_strides, p.heads, p.seq_q, p.v_dim());
-    const BackwardTensors<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
-                                        view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
-                                        view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
-                                        d_o,
-                                        dq,
-                                        view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim),
-                                        view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()),
-                                        args.alibi,
-                                        stats,
-                                        dq_sum,
-                                        turns,
-                                        tickets,
-                                        tiles.kv_tiles,
-                                        tiles.head_tiles,
-                                        X::packed ? list_keys(p, args, tickets + 1, S::Bc, stream) : Sequences()};
+    BackwardTensors<T, Lists<X>> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
+                                            view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
+                                            view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
+                                            d_o,
+                                            dq,
+                                            view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim),
+                                            view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()),
+                                            args.alibi,
+                                            stats,
+                                            dq_sum,
+                                            turns,
+                                            tickets,
+                                            tiles.kv_tiles,
+                                            tiles.head_tiles,
+                                            {}};
+    Sequences sequences;
+    if constexpr (X::packed) sequences = tensors.lists = list_keys(p, args, tickets + 1, S::Bc, stream);
     const unsigned row_blocks = tiles.q_tiles * (S::Br * dim_of_v<S> / 8 / S::threads);
     launch(prepare<T, S, dq_parts_of<S>>, {row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
-           tickets, dq, tensors.sequences);
-    launch(gradients<T, S, X>, {tiles.key_blocks, S::threads, S::shared_bytes + place_bytes, stream}, p, tensors);
+           tickets, dq, sequences);
+    if constexpr (X::blocks)
+      tensors.lists = check_lists(p, args, tickets + 1, stats, int64_t(tiles.q_tiles) * 2 * S::Br, stream);
+    constexpr size_t more = X::blocks ? known_bytes : place_bytes;
+    launch(gradients<T, S, X>, {tiles.key_blocks, S::threads, S::shared_bytes + more, stream}, p, tensors);
     if (p.sink)
-      launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink,
-             tensors.sequences);
+      launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink, sequences);
   };
   if constexpr (takes_own_v<X>)
     if (p.head_dim == own_v_head_dim)
       return attention::by_dtype(p, [&]<class T>() { run.template operator()<T, OwnVShape>(); });
-  attention::by_dtype_and_shape(p, place_bytes, run);
+  attention::by_dtype_and_shape(p, X::blocks ? known_bytes : place_bytes, run);
 }
 
 // That, and for the backward whether blocks can have too little shared memory.
@@ -447,7 +493,8 @@ constexpr int least_keys = 64;  // of a tile of any shape
 inline size_t backward_workspace(const Problem& p) {
   if (p.head_dim == own_v_head_dim)
     return attention::BackwardWorkspace::bytes(p, OwnVShape::Br, dq_parts_of<OwnVShape>);
-  const size_t list = Sequences::bytes(p, attention::tiles_of_head(p, p.seq_k, p.total_k, least_keys));
+  const size_t list =
+      Sequences::bytes(p, attention::tiles_of_head(p, p.seq_k, p.total_k, least_keys)) + BlockLists::bytes(p, true);
   return list + std::max(attention::BackwardWorkspace::bytes(p, 64, backward_pairs::Shape128::warps),
                          on_hopper::backward_workspace(p));
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "attention/backward_workspace.h"
+#include "blocks.h"
 #include "device/backward_tile.h"
 #include "extras.h"
 #include "packed.h"
@@ -75,8 +76,16 @@ __global__ void prepare(Problem p,
 
 // What a warp's score function and mask are told of its keys and a tile of queries.
 struct Where {
-  int row, key;  // the first of each
+  int row, key;                    // the first of each
+  const uint32_t* bits = nullptr;  // of the keys of a cut tile of a block mask
 };
+
+// The same, from the n-th of the tile's queries on.
+template <class X>
+__device__ Where further(const Where& at, int n) {
+  if constexpr (!X::blocks) return {at.row + n, at.key};
+  return {at.row + n, at.key, at.bits};
+}
 
 // Of the transpose of a warp's scores or of its P, what queries do not see becomes `hidden`, if there is any: x[b][n]
 // is a C fragment with keys 16 b to 16 b + 15 and queries 8 n to 8 n + 7. Query i sees key j < Nk if -right <= distance
@@ -102,6 +111,12 @@ __device__ __forceinline__ void hide_transpose(float (&x)[blocks][queries / 8][4
   };
   if (at.key + 16 * blocks > seen.last) hide_if([&](int more, int key) { return more < nearest || key >= keys; });
   if (X::window && at.key < seen.first) hide_if([&](int more, int) { return more > farthest; });
+  if constexpr (X::blocks)
+    if (at.bits) {
+      Bits<blocks, queries / 8> bits;
+      bits.load(at.bits, at.key % BlockMask::tile, at.row % BlockMask::tile);
+      bits.hide(x, hidden);
+    }
 }
 
 // The sink is a key whose V is 0: P = exp(sink - LSE), dP = 0, and dS = P (0 - delta), over all rows of a head. The

@@ -226,6 +226,7 @@ template <bool window_, class Score_, bool packed_ = false>
 struct With {
   static constexpr bool window = window_;  // keys begin, too, and do not only end
   static constexpr bool packed = packed_;  // sequences are cut out of their tensors (packed.h)
+  static constexpr bool blocks = false;    // tiles are listed (blocks.h)
   using Score = Score_;
 };
 
@@ -237,6 +238,9 @@ using CappedWindow = With<true, Softcap>;
 using WindowWithAlibi = With<true, Alibi>;
 using Packed = With<false, Linear, true>;
 using PackedWithAny = With<true, AnyScore, true>;
+struct Listed : Plain {
+  static constexpr bool blocks = true;
+};
 
 // ---- A V with its own head dim -------------------------------------------------------------------------------
 
@@ -245,7 +249,7 @@ using PackedWithAny = With<true, AnyScore, true>;
 constexpr int own_v_dim = 128, own_v_head_dim = 192;
 
 template <class X>
-constexpr bool takes_own_v = std::is_same_v<typename X::Score, Linear> && !X::packed;
+constexpr bool takes_own_v = std::is_same_v<typename X::Score, Linear> && !X::packed && !X::blocks;
 
 // For Pass::unsupported.
 inline std::string not_8_to_128_nor_own_v(const Problem& p) {

@@ -21,6 +21,7 @@
 #include "attention/dispatch.h"
 #include "attention/padded.h"
 #include "attention/schedule.h"
+#include "blocks.h"
 #include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
 #include "device/mma.h"
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
             float* lse,          // [B, H, Nq]
             const float* alibi,  // [B, H]
             const float* sink,   // [H], or none
-            Sequences sequences) {
+            Lists<X> lists) {
   using Shape = ForwardShape<D>;
   constexpr int Dv = Shape::Dv, Bc = Shape::Bc, stage = Shape::stage, q_steps = Shape::q_steps;
   constexpr int stage_size = stage * (D + Dv);  // elements
@@ -98,11 +99,11 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   attention::Tile tile_of_block = {};
   unsigned head_rows = p.seq_q;  // in LSE
   if constexpr (X::packed) {
-    const auto [b, index] = sequences.find(blockIdx.x, p.heads);
+    const auto [b, index] = lists.find(blockIdx.x, p.heads);
     if (b < 0) return;  // there is no such tile
     head_rows = p.total_q;
     if (alibi) alibi += b * p.heads;
-    const Sequence sequence = sequences.of(b);
+    const Sequence sequence = lists.of(b);
     const int q = sequence.begin_q, k = sequence.begin_k;
     tensors = {tensors.q.from_row(q), tensors.k.from_row(k), tensors.v.from_row(k), tensors.o.from_row(q)};
     lse += q;
@@ -121,7 +122,22 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   const unsigned v = tensors.v.of_head(p.kv_head(head), p.kv_heads);
   const SeenKeys of_block = seen_by<X>(p, i0, min(i0 + Br, p.seq_q) - 1);
   const SeenKeys of_warp = seen_by<X>(p, w0, w0 + 31);
-  const int begin = of_block.begin / stage * stage, end = of_block.end;
+  int begin = of_block.begin / stage * stage, end = of_block.end;
+  // A loop over listed tiles counts their keys, one tile behind the other, and looks up which they are.
+  int first_tile = 0;
+  if constexpr (X::blocks) {
+    if (*lists.wrong) return;
+    const auto list = lists.of_row(p, head, i0 / Br);
+    begin = 0, end = (list.end - list.begin) * BlockMask::tile, first_tile = list.begin;
+  }
+  const auto listed = [&](int j) {
+    if constexpr (X::blocks) return lists.row_tile(first_tile + j / BlockMask::tile);
+  };
+  const auto key_at = [&](int j) {
+    if constexpr (!X::blocks) return j;
+    if constexpr (X::blocks) return j < end ? listed(j).tile * BlockMask::tile + j % BlockMask::tile : p.seq_k;
+  };
+  const int keys = X::blocks ? p.seq_k : end;  // those behind them come as zeros
   const typename X::Score score = typename X::Score(p, alibi).of_head(head);
   const unsigned q_row = head * head_rows + i0;  // over all heads
 
@@ -129,8 +145,8 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   cp_async_commit();
   {
     T* const first_stage = kv_smem + begin / stage % 2 * stage_size;
-    copy_rows<stage, D, stage, threads>(first_stage, tensors.k, k, begin, end);
-    copy_rows<stage, Dv, stage, threads>(first_stage + stage * D, tensors.v, v, begin, end);
+    copy_rows<stage, D, stage, threads>(first_stage, tensors.k, k, key_at(begin), keys);
+    copy_rows<stage, Dv, stage, threads>(first_stage + stage * D, tensors.v, v, key_at(begin), keys);
   }
   cp_async_commit();
 
@@ -153,16 +169,17 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
   const Watched state = {q_row + warp * 32, 0, p.seq_q - w0, Dv};
 
 #pragma unroll 1
-  for (int j0 = begin; j0 < end; j0 += Bc) {
-    if (j0 % stage == 0) {
+  for (int at = begin; at < end; at += Bc) {
+    if (at % stage == 0) {
       cp_async_wait<0>();
       __syncthreads();  // this stage is in shared memory, and everyone is done with the stage before
     }
-    const int tile = j0 / stage % 2 * stage_size + j0 % stage * page_row;  // where its page 0 of K starts in kv_smem
+    const int tile = at / stage % 2 * stage_size + at % stage * page_row;  // where its page 0 of K starts in kv_smem
     T* const ahead = kv_smem + (tile ^ stage_size);  // of 64 keys a power of 2; of 32 it is 0 or this
-    copy_rows<Bc, D, stage, threads>(ahead, tensors.k, k, j0 + stage, end);
-    copy_rows<Bc, Dv, stage, threads>(ahead + stage * D, tensors.v, v, j0 + stage, end);
+    copy_rows<Bc, D, stage, threads>(ahead, tensors.k, k, key_at(at + stage), keys);
+    copy_rows<Bc, Dv, stage, threads>(ahead + stage * D, tensors.v, v, key_at(at + stage), keys);
     cp_async_commit();
+    const int j0 = key_at(at);
 
     // Only other warps have to compute this tile.
     if (Shape::leave_out && (j0 >= of_warp.end || (X::window && j0 + Bc <= of_warp.begin))) continue;
@@ -209,6 +226,12 @@ __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
     const int top_bits = max(max(largest[0][0], largest[0][1]), max(largest[1][0], largest[1][1]));
     const bool above = __any_sync(0xffffffff, top_bits > __float_as_int(headroom));  // hidden ones too
     hide<X>(s_reg, p, of_warp, w0, j0);  // across an edge of what the rows see
+    if constexpr (X::blocks)
+      if (const uint32_t* of_tile = lists.bits_of_queries(listed(at).cut)) {
+        Bits<2, Bc / 8> bits;
+        bits.load(of_tile, warp * 32, j0 % BlockMask::tile);
+        bits.hide(s_reg, -INFINITY);
+      }
     if (above) {
 #pragma unroll
       for (int b = 0; b < 2; b++)
@@ -298,9 +321,11 @@ void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t s
                                      view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
                                      view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
                                      view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim())};
-    const Sequences sequences = X::packed ? list_queries(p, args, Br, 0, stream) : Sequences();
+    Lists<X> lists;
+    if constexpr (X::packed) lists = list_queries(p, args, Br, 0, stream);
+    if constexpr (X::blocks) lists = check_lists(p, args, 0, stream);
     launch(forward<T, D, X>, {blocks, threads, shared_bytes, stream}, p, attention::heads_in_a_round(p), tensors,
-           args.lse, args.alibi, args.sink, sequences);
+           args.lse, args.alibi, args.sink, lists);
   };
   if constexpr (takes_own_v<X>)
     if (p.head_dim == own_v_head_dim) return attention::by_dtype_and_head_dim<own_v_head_dim>(p, run);
@@ -309,7 +334,8 @@ void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t s
 
 // On Hopper a count of tiles, which forward() takes none of; and the list of packed ones, of the least rows to a tile.
 inline size_t forward_workspace(const Problem& p) {
-  return sizeof(int) + Sequences::bytes(p, attention::tiles_of_head(p, p.seq_q, p.total_q, Br));
+  return sizeof(int) + Sequences::bytes(p, attention::tiles_of_head(p, p.seq_q, p.total_q, Br)) +
+         BlockLists::bytes(p, false);
 }
 
 }  // namespace variants

@@ -28,6 +28,9 @@
 // Packed: the producer looks up whose keys they are. Tiles of queries are counted as first_tile() does: those of a
 // sequence, within a head, begin with `first_tile`.
 //
+// Blocks: the producer and those that bring dQ to memory walk through the lists of the block's column, from the last
+// tile down as well. The producer tells the consumers with each tile of queries which it is.
+//
 // At D = 128 a window of 1024 keys is 18 tiles of queries. To begin and to end takes as long as four of them. That is
 // why blocks are persistent: K and V of the next keys come while dK and dV leave.
 #pragma once
@@ -35,6 +38,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
+#include <variant>
 
 #include "attention/dispatch.h"
 #include "attention/schedule.h"
@@ -69,8 +74,11 @@ constexpr int Bc = wgmma_rows * consumers;  // keys of a thread block, wgmma_row
 constexpr int part_size = 64 * 64;  // a consumer's part of a tile of dQ: 64 columns of 64 queries
 static_assert(dq_parts == consumers);
 
-// 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 3 * 168.
-constexpr int producer_registers = 24, consumer_registers = 240;
+// 65536 registers are 168 for each of 384 threads, in multiples of 8: 24 + 2 * 240 = 56 + 2 * 224 = 3 * 168.
+template <class X>
+constexpr int producer_registers = X::blocks ? 56 : 24;  // to walk through lists takes more
+template <class X>
+constexpr int consumer_registers = X::blocks ? 224 : 240;
 
 template <int D_>
 struct Shape {
@@ -137,15 +145,21 @@ __device__ Work shared_by_lanes(const Work& work) {
   return shared;
 }
 
+// With a block mask, `queries` are the steps of all its heads together, and the walk says which each of them is.
+template <int Br>
+__device__ QueryWalk<Bc, Br, true> walk_of(const Problem& p, const BlockLists& lists, const Work& work) {
+  return {lists, p, work.j0 / Bc, work.last_head + 1};
+}
+
 // The work of a ticket.
 template <class X, int Br>
-__device__ Work work_of(Problem p, const Sequences& sequences, int round_heads, int ticket) {
+__device__ Work work_of(Problem p, const Lists<X>& lists, int round_heads, int ticket) {
   constexpr Work none = {-1, 0, 0, 0, {0, 0}, 0, 0, 0, {}, 0};
   Sequence of = {};
   if constexpr (X::packed) {
-    const auto [b, index] = sequences.find(ticket, p.kv_heads);
+    const auto [b, index] = lists.find(ticket, p.kv_heads);
     if (b < 0) return none;
-    of = sequences.of(b);
+    of = lists.of(b);
     ticket = index;
   } else if (ticket >= p.batch * p.kv_heads * ceil_div(p.seq_k, Bc)) {
     return none;
@@ -154,6 +168,12 @@ __device__ Work work_of(Problem p, const Sequences& sequences, int round_heads, 
   if constexpr (X::packed) p = alone(p, of);
   const attention::KeyTile keys = attention::key_tile<Bc, Br>(p, round_heads, ticket);
   const int end = keys.j0 + Bc;
+  if constexpr (X::blocks) {
+    Work work = {keys.kv_head, keys.j0, keys.first_head, keys.first_head + keys.heads - 1, {}, keys.head_tiles, 0, 0,
+                 {},           0};
+    work.queries = {0, walk_of<Br>(p, lists, work).count(work.first_head)};
+    return work;
+  }
   return {keys.kv_head,
           keys.j0,
           keys.first_head,
@@ -178,6 +198,12 @@ struct Shared {
   Work work[2];                       // of K and V, and of those before or after, in turn
   Mbarrier kv_full, kv_empty, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
 };
+
+// Behind it, of a block mask, what the producer tells the consumers of a tile of queries.
+template <class T, int D>
+__device__ QueryStep& told(Shared<T, D>& smem, unsigned place) {
+  return reinterpret_cast<QueryStep*>(&smem + 1)[place];
+}
 
 struct Maps {
   TensorMap q;    // of Q [B, H, Nq, D], in boxes of Br rows
@@ -209,29 +235,49 @@ __device__ Turn turn_at(const Problem& p, const Work& work, int tile) {
   return {work.j0 / Bc - seen.begin / Bc, work.j0 + Bc >= seen.end};
 }
 
+// Starts the copies of tile i of a head's queries. One thread.
+template <class X, class T, int D>
+__device__ __forceinline__ void load_queries(Shared<T, D>& smem, const Maps& maps, unsigned place, int i,
+                                             const HeadOfBatch& of, const float* stats_of_tile) {
+  constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
+  Mbarrier* full = &smem.full[place];
+  mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
+  load_tile<X, D, Br>(smem.q[place], maps.q, full, i * Br, of);
+  load_tile<X, D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
+  bulk_load(smem.stats[place], stats_of_tile, stats_bytes, full);
+}
+
 // Starts the copies of a tile of keys and of its queries. One thread.
 template <class X, class T, int D>
 __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const Problem& p, const float* stats,
-                                     const Work& work, unsigned& step) {
-  constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
+                                     const Work& work, unsigned& step, [[maybe_unused]] const Lists<X>& lists) {
+  constexpr int Br = Shape<D>::Br;
   const HeadOfBatch kv_head = rows_of_keys<X>(p, work);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
   load_tile<X, D, Bc>(smem.k, maps.k, &smem.kv_full, work.j0, kv_head);
   load_tile<X, D, Bc>(smem.v, maps.v, &smem.kv_full, work.j0, kv_head);
+  if constexpr (X::blocks) {
+    const auto walk = walk_of<Br>(p, lists, work);
 #pragma unroll 1
-  for (int head = work.first_head; head <= work.last_head; head++) {
-    const HeadOfBatch of = rows_of_queries<X>(p, work, head);
-    const float* stats_of_tile = stats + number_of<X>(work, head, work.queries.stop) * 2 * Br;
+    for (WalkPlace at = walk.first(work.first_head); walk.exists(at); at = walk.after(at), step++) {
+      const QueryStep its = walk.step(at);
+      mbarrier_wait(&smem.empty[step % 2], step / 2 % 2 ^ 1);
+      told(smem, step % 2) = its;
+      load_queries<X>(smem, maps, step % 2, its.tile, rows_of_queries<X>(p, work, its.head),
+                      stats + number_of<X>(work, its.head, its.tile) * 2 * Br);
+    }
+  } else {
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
-      stats_of_tile -= 2 * Br;
-      const unsigned place = step % 2, parity = step / 2 % 2;
-      mbarrier_wait(&smem.empty[place], parity ^ 1);
-      Mbarrier* full = &smem.full[place];
-      mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
-      load_tile<X, D, Br>(smem.q[place], maps.q, full, i * Br, of);
-      load_tile<X, D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
-      bulk_load(smem.stats[place], stats_of_tile, stats_bytes, full);
+    for (int head = work.first_head; head <= work.last_head; head++) {
+      const HeadOfBatch of = rows_of_queries<X>(p, work, head);
+      const float* stats_of_tile = stats + number_of<X>(work, head, work.queries.stop) * 2 * Br;
+#pragma unroll 1
+      for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
+        stats_of_tile -= 2 * Br;
+        const unsigned place = step % 2, parity = step / 2 % 2;
+        mbarrier_wait(&smem.empty[place], parity ^ 1);
+        load_queries<X>(smem, maps, place, i, of, stats_of_tile);
+      }
     }
   }
 }
@@ -239,7 +285,8 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class X, class T, int D>
 __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& whole, float* dq_sum,
-                                       int* turns, Work work, int consumer, Ring<2>& ring) {
+                                       int* turns, Work work, int consumer, Ring<2>& ring,
+                                       [[maybe_unused]] const Lists<X>& lists) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
   const Problem p = problem_of<X>(whole, work);
   // A tile of this block, and the consumer's part of its dQ
@@ -247,11 +294,27 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     int head, i;
     size_t part;
     Turn turn;
+    std::conditional_t<X::blocks, WalkPlace, std::monostate> walk = {};  // where it is in the lists
   };
   const auto place_of = [&](int head, int i) -> Place {
     return {head, i, number_of<X>(work, head, i) * consumers + consumer, turn_at<X, Br>(p, work, i)};
   };
+  [[maybe_unused]] const auto listed = [&](const WalkPlace& at) -> Place {
+    if constexpr (X::blocks) {
+      const auto walk = walk_of<Br>(p, lists, work);
+      if (!walk.exists(at)) return {at.head, 0, 0, {}, at};
+      const QueryStep step = walk.step(at);
+      return {step.head,
+              step.tile,
+              number_of<X>(work, step.head, step.tile) * consumers + consumer,
+              {step.turn.number, step.turn.last},
+              at};
+    } else {
+      return {};
+    }
+  };
   const auto after = [&](const Place& at) {
+    if constexpr (X::blocks) return listed(walk_of<Br>(p, lists, work).after(at.walk));
     return at.i > work.queries.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.queries.stop - 1);
   };
   const auto exists = [&](const Place& at) { return at.head <= work.last_head; };
@@ -272,9 +335,14 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   };
 
   if (work.queries.stop <= work.queries.start) return;
-  Place at = place_of(work.first_head, work.queries.stop - 1), next = at;  // the next one to prepare
-  int ahead = 0;                                                           // so many are ready, from `at` on
-  bool due = false;                                                        // the turn at `at` has been seen
+  Place at;
+  if constexpr (X::blocks)
+    at = listed(walk_of<Br>(p, lists, work).first(work.first_head));
+  else
+    at = place_of(work.first_head, work.queries.stop - 1);
+  Place next = at;   // the next one to prepare
+  int ahead = 0;     // so many are ready, from `at` on
+  bool due = false;  // the turn at `at` has been seen
 #pragma unroll 1
   for (; exists(at); ahead--, ring.advance()) {
     const float* dq = smem.dq[ring.place][consumer];
@@ -344,7 +412,7 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
 // A consumer's 64 keys.
 template <class X, class T, int D>
 __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& whole, Work work,
-                                              const typename X::Score& scores) {
+                                              const typename X::Score& scores, [[maybe_unused]] const Lists<X>& lists) {
   constexpr int Br = Shape<D>::Br;
   const Problem p = problem_of<X>(whole, work);
   const int64_t q_rows = X::packed ? p.total_q : p.seq_q, k_rows_of_head = X::packed ? p.total_k : p.seq_k;
@@ -364,11 +432,23 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
 
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
   Ring<2> ring = {int(work.before % 2), int(work.before / 2 % 2)};
+  if constexpr (X::blocks) work.last_head = work.first_head;  // all steps are counted as those of one
 #pragma unroll 1
-  for (int head = work.first_head; head <= work.last_head; head++) {
-    const typename X::Score score = scores.of_head(X::packed ? work.of.index * p.heads + head : head);
+  for (int head_of_loop = work.first_head; head_of_loop <= work.last_head; head_of_loop++) {
+    const typename X::Score score = scores.of_head(X::packed ? work.of.index * p.heads + head_of_loop : head_of_loop);
 #pragma unroll 1
-    for (int i = work.queries.stop - 1; i >= work.queries.start; i--, ring.advance()) {
+    for (int step = work.queries.stop - 1; step >= work.queries.start; step--, ring.advance()) {
+      int head = head_of_loop, i = step;
+      Where at = {0, j};
+      [[maybe_unused]] Turn turn_of_step = {};
+      if constexpr (X::blocks) {
+        mbarrier_wait(&smem.full[ring.place], ring.parity);
+        const QueryStep its = told(smem, ring.place);
+        head = its.head, i = its.tile;
+        turn_of_step = {its.turn.number, its.turn.last};
+        at.bits = lists.bits_of_keys(its.cut);
+      }
+      at.row = i * Br;
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
       const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
@@ -386,7 +466,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       wgmma_wait<1>(p_reg);
       float sloped[1][Br / 8][4];
-      make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, stats, {i * Br, j});
+      make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, stats, at);
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
       watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
@@ -408,11 +488,11 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
-      if (head == work.last_head && i == work.queries.start) release_kv();
+      if (head_of_loop == work.last_head && step == work.queries.start) release_kv();
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
-      if (const Turn turn = turn_at<X, Br>(p, work, i); turn.last) {
+      if (const Turn turn = X::blocks ? turn_of_step : turn_at<X, Br>(p, work, i); turn.last) {
         if (turn.number > 0) {
 #pragma unroll
           for (int n = 0; n < 8; n++) {
@@ -478,7 +558,7 @@ __global__ void __launch_bounds__(threads, 1)
               float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,          // [B * H * tiles][consumers]: the turn that may add to dq_sum
               int* tickets,        // drawn so far
-              Sequences sequences) {
+              Lists<X> lists) {
   constexpr int Br = Shape<D>::Br;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
@@ -495,23 +575,25 @@ __global__ void __launch_bounds__(threads, 1)
     fence_mbarrier_init();
   }
   grid_dependency_wait();  // what the kernel before this one has written is in global memory
+  if constexpr (X::blocks)
+    if (*lists.wrong) return;
   if (threadIdx.x == 0) smem.ticket = atomicAdd(tickets, 1);
   __syncthreads();  // the mbarriers are there, and the ticket
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<1> kv;
   if (warpgroup == consumers) {
-    setmaxnreg_dec<producer_registers>();
+    setmaxnreg_dec<producer_registers<X>>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == consumers && elect_one()) {
       unsigned step = 0;
       for (int ticket = smem.ticket;; ticket = atomicAdd(tickets, 1), kv.advance()) {
         Work& work = smem.work[kv.parity];  // everyone has taken the last but one from it
-        work = work_of<X, Br>(p, sequences, round_heads, ticket);
+        work = work_of<X, Br>(p, lists, round_heads, ticket);
         work.before = step;
         mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
         if (work.kv_head < 0) break;
-        load<X>(smem, maps, p, stats, work, step);
+        load<X>(smem, maps, p, stats, work, step, lists);
       }
       mbarrier_arrive(&smem.kv_full);
     } else if (warp < consumers && elect_one()) {
@@ -519,13 +601,13 @@ __global__ void __launch_bounds__(threads, 1)
       for (; next(smem, kv); kv.advance()) {
         const Work work = smem.work[kv.parity];
         mbarrier_arrive(&smem.kv_empty);  // this thread is done with the work before, and has this one
-        add_dq<X>(smem, maps.dq, p, dq_sum, turns, work, warp, ring);
+        add_dq<X>(smem, maps.dq, p, dq_sum, turns, work, warp, ring, lists);
       }
     }
   } else {
-    setmaxnreg_inc<consumer_registers>();
+    setmaxnreg_inc<consumer_registers<X>>();
     for (; next(smem, kv); kv.advance())
-      differentiate<X>(smem, maps, p, shared_by_lanes<X>(smem.work[kv.parity]), score);
+      differentiate<X>(smem, maps, p, shared_by_lanes<X>(smem.work[kv.parity]), score, lists);
   }
 }
 
@@ -550,15 +632,20 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
         tile_map<S::Bc>(p, v, p.kv_heads, p.seq_k, p.total_k), tile_map<S::Br>(p, d_o, p.heads, p.seq_q, p.total_q),
         tile_map<64>(p, dq, p.heads, p.seq_q, p.total_q),      tile_map<16>(p, dk, p.kv_heads, p.seq_k, p.total_k),
         tile_map<16>(p, dv, p.kv_heads, p.seq_k, p.total_k)};
-    const Sequences sequences = X::packed ? list_keys(p, args, tickets + 1, S::Bc, stream) : Sequences();
+    Sequences sequences;
+    Lists<X> lists;
+    if constexpr (X::packed) sequences = lists = list_keys(p, args, tickets + 1, S::Bc, stream);
     launch(prepare<T, S, dq_parts>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
            tickets, dq, sequences);
+    if constexpr (X::blocks)
+      lists = check_lists(p, args, tickets + 1, stats, int64_t(tiles.q_tiles) * 2 * S::Br, stream);
     // Four at least, so that blocks come before their turns on the engine, too, which may run one at a time.
     const unsigned blocks = std::min(unsigned(std::max(4, multiprocessors())), tiles.key_blocks);
-    launch_grid(of_backward::gradients<T, D, X>,
-                {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>), stream}, Blocks::dependent, maps, p,
-                attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats, dq_sum, turns,
-                tickets, sequences);
+    launch_grid(
+        of_backward::gradients<T, D, X>,
+        {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>) + X::blocks * 2 * sizeof(QueryStep), stream},
+        Blocks::dependent, maps, p, attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats,
+        dq_sum, turns, tickets, lists);
     if (p.sink)
       launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink, sequences);
   });

@@ -25,6 +25,9 @@
 // Packed: the producer looks up whose tile it is, and tells the others. What lies behind a sequence's end comes as
 // zeros, and O's rows there stay where they are (hopper.h says how a map knows).
 //
+// Blocks: the producer reads which tiles of keys its rows have, and tells the others with each of them which it is.
+// Rows without any take one that does not exist, and comes as zeros.
+//
 // ALiBi: x grows with every tile that is nearer to the queries. From the first key on, m would rise in nearly all of
 // them. So the nearest tile comes first, and m is high enough from the start.
 #pragma once
@@ -36,6 +39,7 @@
 
 #include "attention/dispatch.h"
 #include "attention/schedule.h"
+#include "blocks.h"
 #include "device/bulk_copy.h"
 #include "device/dependent_launch.h"
 #include "device/elect.h"
@@ -68,10 +72,15 @@ constexpr int Br = wgmma_rows* consumers;  // query rows of a tile, wgmma_rows t
 
 // 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128. With two
 // consumers they are 168 for each of 384, in multiples of 8: 24 + 2 * 240 = 3 * 168.
-template <int consumers>
-constexpr int producer_registers = consumers == 3 ? 32 : 24;
-template <int consumers>
-constexpr int consumer_registers = consumers == 3 ? 160 : 240;
+// The producer of a block mask reads lists, for which it takes more.
+template <int consumers, class X>
+constexpr int producer_registers = consumers == 3 ? 32
+                                   : X::blocks    ? 40
+                                                  : 24;
+template <int consumers, class X>
+constexpr int consumer_registers = consumers == 3 ? 160
+                                   : X::blocks    ? 232
+                                                  : 240;
 
 template <int D>
 constexpr int Bc = 8192 / D;  // keys of a tile: 64 registers of O, 32 of S and 16 of P at D = 128; 32, 64 and 32 at 64
@@ -104,6 +113,17 @@ struct Shared {
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
+
+// Behind it, of a block mask, what the producer tells the others: how many tiles of keys each Q has, and which each K
+// is, counted in tiles of Bc, with the number of its bits if it is cut.
+struct ListedKeys {
+  int steps[2];
+  BlockLists::Listed keys[stages];
+};
+template <class T, int D, int consumers>
+__device__ ListedKeys& listed_keys(Shared<T, D, consumers>& smem) {
+  return *reinterpret_cast<ListedKeys*>(&smem + 1);
+}
 
 struct ForwardMaps {
   TensorMap q;  // of Q [B, H, Nq, D], in boxes of Br rows
@@ -192,16 +212,23 @@ __device__ HeadOfBatch rows_of_keys(const Problem& p, const Work& work) {
 // Starts the copies of a tile. One thread.
 template <class X, class T, int D, int consumers>
 __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const ForwardMaps& maps, Problem p,
-                                     const Work& work, Ring<stages>& ring, const Ring<2>& q) {
+                                     const Work& work, Ring<stages>& ring, const Ring<2>& q,
+                                     [[maybe_unused]] const Lists<X>& lists) {
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>, kv_bytes = Bc * D * sizeof(T);
   if constexpr (X::packed) p = alone(p, work.of);
   const Tile& tile = work.tile;
   const HeadOfBatch head = rows_of_queries<X>(p, work), kv_head = rows_of_keys<X>(p, work);
+  [[maybe_unused]] BlockLists::List list;
+  if constexpr (X::blocks) {
+    list = lists.of_row(p, tile.head, tile.i0 / Br);
+    listed_keys(smem).steps[q.place] = max(1, (list.end - list.begin) * (BlockMask::tile / Bc));
+  }
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   load_tile<X, D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
   const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
-  const auto load_keys = [&](int j) {
+  const auto load_keys = [&](int j, [[maybe_unused]] int cut = -1) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
+    if constexpr (X::blocks) listed_keys(smem).keys[ring.place] = {j, cut};
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
     load_tile<X, D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
@@ -209,10 +236,21 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Forwar
     load_tile<X, D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
     ring.advance();
   };
+  if constexpr (X::blocks) {
+    constexpr int parts = BlockMask::tile / Bc;
+    if (list.begin == list.end) load_keys(lists.columns * parts);
 #pragma unroll 1
-  for (int j = order.behind() - 1; j >= order.tiles.start; j--) load_keys(j);
+    for (int t = list.begin; t < list.end; t++) {
+      const BlockLists::Listed listed = lists.row_tile(t);
 #pragma unroll 1
-  for (int j = order.behind(); j < order.tiles.stop; j++) load_keys(j);
+      for (int part = 0; part < parts; part++) load_keys(listed.tile * parts + part, listed.cut);
+    }
+  } else {
+#pragma unroll 1
+    for (int j = order.behind() - 1; j >= order.tiles.start; j--) load_keys(j);
+#pragma unroll 1
+    for (int j = order.behind(); j < order.tiles.stop; j++) load_keys(j);
+  }
 }
 
 // x = score(S) - m, in place of S. True for the whole warp if a row needs another m, as in device/lazy_softmax.h.
@@ -242,7 +280,7 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const la
 template <class X, class T, int D, int consumers>
 __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p, Work work, Ring<stages>& ring,
                                        const Ring<2>& q, const typename X::Score& any_head, float* lse,
-                                       const float* sink) {
+                                       const float* sink, [[maybe_unused]] const Lists<X>& lists) {
   const Tile tile = work.tile;
   int64_t lse_row = int64_t(tile.head) * p.seq_q;  // where the head's row 0 is
   if constexpr (X::packed) {
@@ -257,6 +295,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
   const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
   Tiles own = order.steps_of(key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1));
   if (X::packed && own_row >= p.seq_q) own.stop = own.start + 1;  // sequences end often: no row is this consumer's
+  if constexpr (X::blocks) own = {0, listed_keys(smem).steps[q.place]};  // all are of all rows
   const SeenKeys of_warp = seen_by<X>(p, first_row, first_row + 15);
   const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
@@ -265,12 +304,27 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
   lazy_softmax::Rows<1> rows;
   const Watched state = {lse_row + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
+  // Which tile of keys a step has, whose K has come, and of a block mask its bits.
+  [[maybe_unused]] const uint32_t* of_tile = nullptr;
+  [[maybe_unused]] Bits<1, Bc / 8> bits;
+  const auto keys_of = [&](int step) {
+    if constexpr (!X::blocks) return order.tile(step);
+    if constexpr (X::blocks) {
+      const BlockLists::Listed keys = listed_keys(smem).keys[ring.place];
+      __syncwarp();  // all lanes have read it: with K the producer may write another one
+      of_tile = lists.bits_of_queries(keys.cut);
+      if (of_tile) bits.load(of_tile, warp_row, keys.tile * Bc % BlockMask::tile);
+      return keys.tile;
+    }
+  };
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
     watch_step("2. x = score(S) - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, p.scale);
     const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j * Bc);
     hide<X>(s_reg, p, of_warp, first_row, j * Bc);
+    if constexpr (X::blocks)
+      if (of_tile) bits.hide(s_reg, -INFINITY);
     return above;
   };
   // This warp no longer needs the buffer that the mbarrier guards.
@@ -293,14 +347,14 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
   watch_step("1. S = Q K^T");
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+  const int first = keys_of(own.start);
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
-  if (make_x(order.tile(own.start))) lazy_softmax::raise(s_reg, o_reg, rows, state);
-  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(order.tile(own.start)));
+  if (make_x(first)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(first));
 
 #pragma unroll 1
   for (int step = own.start + 1; step < own.stop; step++) {
-    const int j = order.tile(step);
     const Ring<stages> before = ring;
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
@@ -309,6 +363,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
+    const int j = keys_of(step);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
@@ -342,7 +397,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
   lazy_softmax::watch_rows(state, rows, o_reg);
   release(smem.v_empty[ring.place]);
   ring.advance();
-  let_pass(own.stop, order.steps());
+  if constexpr (!X::blocks) let_pass(own.stop, order.steps());
 
   watch_step("O / l and LSE");
 #pragma unroll
@@ -369,7 +424,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
             typename X::Score score,
             float* lse,         // [B, H, Nq]
             const float* sink,  // [H], or none
-            Sequences sequences) {
+            Lists<X> lists) {
   constexpr int Br = on_hopper::Br<consumers>;
   Shared<T, D, consumers>& smem = *dynamic_shared<Shared<T, D, consumers>, tile_alignment>();
   if (threadIdx.x == 0) {
@@ -387,25 +442,30 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     fence_mbarrier_init();
   }
   grid_dependency_wait();  // the kernel before this one has set the count, in global memory
-  __syncthreads();         // the mbarriers are there
+  if constexpr (X::blocks)
+    if (*lists.wrong) return;
+  __syncthreads();  // the mbarriers are there
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
   Ring<2> q;
   Work work = {};
   if (warpgroup == consumers) {
-    setmaxnreg_dec<producer_registers<consumers>>();
+    setmaxnreg_dec<producer_registers<consumers, X>>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       const auto find = [&](int index) {
-        if constexpr (!X::packed) return tiles.get(work.tile, index);
-        work = work_of(p, sequences, tiles, index);
-        return work.tile.head >= 0;
+        if constexpr (X::packed) {
+          work = work_of(p, lists, tiles, index);
+          return work.tile.head >= 0;
+        } else {
+          return tiles.get(work.tile, index);
+        }
       };
       int index = blockIdx.x;
       for (; find(index); index = taken ? atomicAdd(taken, 1) : INT_MAX, q.advance()) {
         announce<X>(smem, index, work, q);
-        load<X>(smem, maps, p, work, ring, q);
+        load<X>(smem, maps, p, work, ring, q, lists);
       }
       announce<X>(smem, index, work, q);
       mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
@@ -419,9 +479,9 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
       }
     }
   } else {
-    setmaxnreg_inc<consumer_registers<consumers>>();
+    setmaxnreg_inc<consumer_registers<consumers, X>>();
     for (; next<X>(smem, tiles, work, q); q.advance())
-      attend<X>(smem, p, shared_by_lanes<X>(work), ring, q, score, lse, sink);
+      attend<X>(smem, p, shared_by_lanes<X>(work), ring, q, score, lse, sink, lists);
   }
 }
 
@@ -464,21 +524,24 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
       tile_map<Br>(p, q, p.heads, p.seq_q, p.total_q), tile_map<Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
       tile_map<Bc>(p, v, p.kv_heads, p.seq_k, p.total_k), tile_map<Br>(p, o, p.heads, p.seq_q, p.total_q)};
   TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
-  tiles.mask = ends(p) ? attention::Mask::causal : attention::Mask::none;  // the last rows first, or the first ones
+  tiles.mask =
+      X::blocks || ends(p) ? attention::Mask::causal : attention::Mask::none;  // the last rows first, or the first ones
   const int most =
       p.packed ? p.heads * attention::tiles_of_head(p, p.seq_q, p.total_q, Br) : tiles.heads * tiles.row_tiles;
   const int blocks = std::min(multiprocessors(), most);
   int* const taken = most == blocks ? nullptr : static_cast<int*>(args.workspace);
-  Sequences sequences;
+  Lists<X> lists;
   if constexpr (X::packed) {
     tiles.round_heads = std::min(tiles.round_heads, p.heads);
-    sequences = list_queries(p, args, Br, blocks, stream);
+    lists = list_queries(p, args, Br, blocks, stream);
   }
-  if (taken && !X::packed) launch(take_first, {1, 1, 0, stream}, taken, blocks);
-  launch_grid(forward<T, D, consumers, X>,
-              {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
-              taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),
-              args.lse, args.sink, sequences);
+  if constexpr (X::blocks) lists = check_lists(p, args, blocks, stream);
+  if (taken && !X::packed && !X::blocks) launch(take_first, {1, 1, 0, stream}, taken, blocks);
+  launch_grid(
+      forward<T, D, consumers, X>,
+      {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>) + X::blocks * sizeof(ListedKeys), stream},
+      taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi), args.lse,
+      args.sink, lists);
 }
 
 template <class X>
@@ -487,6 +550,8 @@ void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
     if constexpr (X::packed)  // one kernel: of a tile in which a sequence ends, a consumer without rows has little to
                               // do
       launch_forward<T, D, 3, X>(p, args, stream);
+    else if constexpr (X::blocks)  // a tile of the mask has the rows of two consumers
+      launch_forward<T, D, 2, X>(p, args, stream);
     else
       (two_consumers(p) ? launch_forward<T, D, 2, X> : launch_forward<T, D, 3, X>)(p, args, stream);
   });

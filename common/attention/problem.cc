@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "attention/rung.h"
+#include "attention/block_mask.h"
 
 namespace attention {
 
@@ -14,6 +14,10 @@ float default_scale(int head_dim) { return float(1.0 / std::sqrt(double(head_dim
 
 const char* name(DType dtype) { return dtype == DType::fp16 ? "fp16" : "bf16"; }
 const char* name(Mask mask) { return mask == Mask::none ? "none" : "causal"; }
+const char* name(BlockPattern pattern) {
+  constexpr const char* names[] = {"none", "given", "documents", "prefix", "dilated", "scattered"};
+  return names[int(pattern)];
+}
 
 Problem default_problem() {
   Problem p;
@@ -41,6 +45,7 @@ std::string label(const Problem& p) {
   if (p.views) text << "_views";
   if (extras(p) & own_v) text << "_dv" << p.v_dim();
   if (p.packed) text << "_packed" << p.total_q << "_" << p.total_k;
+  if (extras(p) & blocks) text << "_blocks_" << name(p.blocks);
   return text.str();
 }
 
@@ -50,6 +55,7 @@ double flops(const Problem& p, bool backward) {
     pairs = 0;
     for (int i = 0; i < p.seq_q; i++) pairs += std::max(0, p.keys_of(i).end - p.keys_of(i).first);
   }
+  if (extras(p) & blocks) pairs = seen_pairs(p) / (double(p.batch) * p.heads);
   const double of_q_and_k = backward ? 3 : 1, of_v = backward ? 2 : 1;  // products of 2 D operations for each pair
   return 2.0 * p.batch * p.heads * pairs * (of_q_and_k * p.head_dim + of_v * p.v_dim());
 }
@@ -85,6 +91,8 @@ std::string invalid(const Problem& p) {
     line << "softcap is " << p.softcap << ": it must be 0 (none) or a positive number below 2.35e+38";
     return line.str();
   }
+  if (p.packed && p.blocks != BlockPattern::none)
+    return "packed sequences and a block mask are both given: a problem has one of them";
   if (p.softcap > 0 && p.alibi) return "softcap and alibi are both given: a problem has one score function";
   return "";
 }
@@ -92,7 +100,7 @@ std::string invalid(const Problem& p) {
 unsigned extras(const Problem& p) {
   const bool has_window = p.window_left >= 0 || p.window_right >= 0;
   return p.views * views | has_window * window | (p.softcap != 0) * softcap | p.alibi * alibi | p.sink * sink |
-         (p.v_dim() != p.head_dim) * own_v | p.packed * packed;
+         (p.v_dim() != p.head_dim) * own_v | p.packed * packed | (p.blocks != BlockPattern::none) * blocks;
 }
 
 std::string extras_unsupported(const Problem& p, unsigned taken) {
@@ -105,7 +113,8 @@ std::string extras_unsupported(const Problem& p, unsigned taken) {
              {alibi, "ALiBi"},
              {sink, "a sink"},
              {own_v, "a V with its own head dim"},
-             {packed, "packed sequences"}};
+             {packed, "packed sequences"},
+             {blocks, "a block mask"}};
   std::string asked, supported;
   for (const auto& extra : all) {
     if (extras(p) & ~taken & extra.bit) {

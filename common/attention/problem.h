@@ -27,6 +27,9 @@
 //              cu_seqlens[b + 1] (rung.h), which the device alone knows, and is a problem of its own: a mask, a window
 //              and distances are aligned with its last query and its last key. It may be empty. What lies behind the
 //              last sequence is never touched.
+//   blocks     a block mask says which pairs of a query and a key see one another: BlockMask in rung.h lists the tiles
+//              of 128 queries and 128 keys in which there are any. A causal mask hides more of them, and computes all
+//              tiles that are listed
 //
 // NaN and infinities in the inputs reach every result that depends on them, and spread no further, with one exception:
 // a key that a query does not see weighs P = dS = 0 for that query, and 0 * NaN is NaN where a product takes in the
@@ -44,6 +47,9 @@ namespace attention {
 
 enum class DType { fp16, bf16 };
 enum class Mask { none, causal };
+
+// Where a block mask is from: the caller, or one of those that block_mask.h makes.
+enum class BlockPattern : unsigned char { none, given, documents, prefix, dilated, scattered };
 
 struct Problem {
   int batch = 1;
@@ -64,7 +70,12 @@ struct Problem {
   bool sink = false;
   int head_dim_v = 0;  // 0: V has the head dim of Q and K
   bool packed = false;
-  int total_q = 0, total_k = 0;  // rows of packed tensors
+  BlockPattern blocks = BlockPattern::none;
+  union {
+    int total_q = 0;  // rows of packed tensors
+    int listed;       // tiles of a block mask: a problem has one or the other
+  };
+  int total_k = 0;
 
   // Of V, O, dO and dV; head_dim is that of Q, K, dQ and dK.
   __host__ __device__ int v_dim() const { return head_dim_v ? head_dim_v : head_dim; }
@@ -128,8 +139,9 @@ struct Problem {
 // 1 / sqrt(head_dim), "Attention Is All You Need" (Vaswani et al. 2017), equation 1.
 float default_scale(int head_dim);
 
-const char* name(DType dtype);  // "fp16", "bf16"
-const char* name(Mask mask);    // "none", "causal"
+const char* name(DType dtype);           // "fp16", "bf16"
+const char* name(Mask mask);             // "none", "causal"
+const char* name(BlockPattern pattern);  // likewise
 
 // The default problem. On a GPU the ladder's regime, B=2 H=16 D=64 fp16 causal, N = 4096;
 // on the engine a problem that takes it about a second.
@@ -140,7 +152,7 @@ std::string label(const Problem& problem);
 
 // Floating-point operations as FlashAttention counts them: two products of 2 Nq Nk D, half of it when causal, and 2.5
 // times that backward (five products). If V has its own head dim, that is the D of P V, dP and dV. Packed
-// sequences have those of one problem each.
+// sequences have those of one problem each, and a block mask those of the pairs that it lets see.
 double flops(const Problem& problem, bool backward);
 
 // An error in the problem itself, for every solver: one line that names the value and what is allowed; empty if there
@@ -156,7 +168,8 @@ enum Extras : unsigned {
   alibi = 8,
   sink = 16,
   own_v = 32,
-  packed = 64
+  packed = 64,
+  blocks = 128
 };
 unsigned extras(const Problem& problem);
 

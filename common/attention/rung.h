@@ -33,6 +33,27 @@ inline Strides contiguous(const Problem& p, int heads, int rows, int head_dim) {
   return p.packed ? Strides{0, head_dim, int64_t(heads) * head_dim} : contiguous(heads, rows, head_dim);
 }
 
+// A block mask, for problems that have one: what queries see of keys, in tiles of 128 queries and 128 keys. Of a row of
+// tiles those are listed in which some pair is seen, the first keys first, and of each column likewise, the first
+// queries first. Where all pairs of a tile are seen, nobody has to look at more. Else the tile is cut, and has a bit
+// for each pair. All of it is in device memory. Lists that are none make NaN of all results.
+struct BlockMask {
+  static constexpr int tile = 128;
+  static constexpr int words = tile / 32;  // of bits, for each query or key of a cut tile
+
+  int batch = 1, heads = 1;  // of masks: 1, if all batches or heads have the same one
+  int listed = 0, cuts = 0;  // tiles of all masks; cut ones that have bits of their own
+  // [batch, heads, rows + 1 + columns + 1]: where the list of each row begins among all of them, and where the mask's
+  // last one ends; then the same of each column
+  const int* begin = nullptr;
+  // [2][listed][2]: of a tile in the lists of rows, which one of its row it is, and if it is cut, whose bits it has,
+  // else -1; then the same of columns
+  const int* tiles = nullptr;
+  // [2][cuts][128][4]: of each query of a cut tile, bit j % 32 of word j / 32 says whether it sees key j; then the same
+  // of each key. 16-byte aligned
+  const uint32_t* bits = nullptr;
+};
+
 struct ForwardArgs {
   const void* q;    // [B, H, Nq, D]
   const void* k;    // [B, Hkv, Nk, D]
@@ -48,6 +69,7 @@ struct ForwardArgs {
   const int* cu_seqlens_q = nullptr;  // [B + 1], where packed sequences begin, and the last one ends:
   const int* cu_seqlens_k = nullptr;  // 0 first, none below the one before it, the last at most total_q or total_k
   bool zero_rest = false;             // rows of results behind the last sequence become zeros; else nobody writes them
+  BlockMask blocks = {};
 };
 
 struct BackwardArgs {
@@ -71,6 +93,7 @@ struct BackwardArgs {
   const int* cu_seqlens_q = nullptr;  // [B + 1]
   const int* cu_seqlens_k = nullptr;  // [B + 1]
   bool zero_rest = false;             // as above
+  BlockMask blocks = {};
 };
 
 // One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not

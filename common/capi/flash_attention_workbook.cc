@@ -10,10 +10,12 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "attention/block_mask.h"
 #include "capi/all_chapters.h"
 #include "device/cuda_error.h"
 
@@ -161,6 +163,19 @@ Problem to_problem(bool rotates, const faw_problem* from) {
     if (!problem.packed && (extras->total_q || extras->total_k))
       refuse("total_q is " + std::to_string(extras->total_q) + ", total_k is " + std::to_string(extras->total_k) +
              " and cu_seqlens_q and cu_seqlens_k are NULL: the totals are of packed sequences");
+    if (extras->block_begin) {
+      problem.blocks = attention::BlockPattern::given;
+      if (!problem.packed) problem.listed = extras->block_listed;
+      for (const auto& [name, size, all] : {std::tuple("block_batch", extras->block_batch, problem.batch),
+                                            {"block_heads", extras->block_heads, problem.heads}})
+        if (size != 1 && size != all)
+          refuse(std::string(name) + " is " + std::to_string(size) + ": it must be 1 or " + std::to_string(all));
+      for (const auto& [name, count] :
+           {std::pair("block_listed", extras->block_listed), {"block_cuts", extras->block_cuts}})
+        if (count < 0) refuse(std::string(name) + " is " + std::to_string(count) + ": it must be at least 0");
+    } else if (extras->block_batch || extras->block_heads || extras->block_listed || extras->block_cuts) {
+      refuse("block_begin is NULL and there are sizes of a block mask: they must be 0");
+    }
   }
   if (const std::string wrong = attention::invalid(problem); !wrong.empty()) refuse(wrong);
   // Sizes in bytes, those of a workspace with S in it among them, have to fit size_t.
@@ -247,6 +262,18 @@ void require_cu_seqlens(const char* name, const int* begin, int sequences, const
     refuse(entry(sequences) + ": it must be at most " + total_name + ", " + std::to_string(total));
 }
 
+// Its lists, which on the engine are the host's own numbers, too.
+attention::BlockMask to_block_mask(const faw_extras& from, const Problem& p, bool backward) {
+  require_pointers({{"block_begin", from.block_begin}});
+  if (from.block_listed > 0) require_pointers({{"block_tiles", from.block_tiles}});
+  if (from.block_cuts > 0) require_pointers({{"block_bits", from.block_bits}});
+  const attention::BlockMask mask = {from.block_batch, from.block_heads, from.block_listed, from.block_cuts,
+                                     from.block_begin, from.block_tiles, from.block_bits};
+  if (!on_gpu)
+    if (const std::string wrong = attention::wrong_lists(p, mask, backward); !wrong.empty()) refuse(wrong);
+  return mask;
+}
+
 // What a call gives to kernels beside the tensors; all of it is contiguous and without extras if the problem has none.
 template <class Args>
 void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
@@ -271,6 +298,7 @@ void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
     args.cu_seqlens_q = extras.cu_seqlens_q, args.cu_seqlens_k = extras.cu_seqlens_k;
     args.zero_rest = extras.zero_rest;
   }
+  if (extras.block_begin) args.blocks = to_block_mask(extras, p, is_backward);
   if constexpr (is_backward) {
     args.d_o_strides = of_queries("d_o", extras.d_o, p.v_dim(), false);
     args.dq_strides = of_queries("dq", extras.dq, p.head_dim, true);
@@ -370,6 +398,8 @@ faw_status faw_flops(const faw_problem* problem, int backward, double* flops) {
   return guarded([&] {
     if (!flops) refuse("flops is NULL");
     const Problem p = to_problem(false, problem);
+    if (p.blocks == attention::BlockPattern::given)
+      refuse("the operations of a block mask are those of the pairs that are seen: count these");
     if (p.packed) refuse("the operations of packed sequences are those of one problem each: ask for each length");
     *flops = attention::flops(p, backward != 0);
   });

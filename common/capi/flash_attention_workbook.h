@@ -64,9 +64,31 @@ typedef struct {
    * something else, all results are NaN: only the kernels can know. (On the SIMT engine it is the call that refuses.) */
   const int *cu_seqlens_q, *cu_seqlens_k;
   int total_q, total_k, zero_rest;
+  /* A block mask, or NULL and 0: what queries see of keys, in R x C tiles of FAW_BLOCK queries and as many keys. Of a
+   * row of tiles those are listed in which some pair is seen, in rising order, and once more those of each column. The
+   * rows of a mask have their lists one behind the other, and a mask has them behind those of the mask before. In
+   * device memory, all aligned to 16 bytes:
+   *
+   *   block_begin  [block_batch, block_heads, R + 1 + C + 1]: where the list of each row begins among those of all rows
+   *                of all masks, and where the last one ends; then the same of columns
+   *   block_tiles  [2, block_listed, 2]: of each tile in the lists of rows, which one of its row it is, and if not all
+   *                of its pairs are seen, whose bits it has, else -1; then the same of columns
+   *   block_bits   [2, block_cuts, FAW_BLOCK, FAW_BLOCK / 32]: bit j % 32 of word j / 32 says whether a query of such a
+   *                tile sees its key j; then the same of keys, and of queries that see them
+   *
+   * A row without tiles sees nothing. `causal` hides more, and leaves no listed tile out. If the lists are something
+   * else, all results are NaN, as above, and a forward looks at those of rows alone. */
+  const int *block_begin, *block_tiles;
+  const unsigned* block_bits;
+  int block_batch, block_heads; /* of masks: 1, or `batch` and `heads` */
+  int block_listed, block_cuts;
 } faw_extras;
-#define FAW_NO_EXTRAS \
-  { -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
+#define FAW_NO_EXTRAS                                                                                                \
+  {                                                                                                                  \
+    -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, \
+        0, 0, 0, 0                                                                                                   \
+  }
+#define FAW_BLOCK 128
 
 typedef struct {
   int batch; /* as all sizes, at least 1: whoever has empty tensors has nothing to call */
@@ -84,8 +106,8 @@ typedef struct {
   const float* rope_cos;
   const float* rope_sin;
   /* For chapters that take some (12_variants, which faw_default_chapter finds); NULL for none. Asking for the size of a
-   * workspace, or for a chapter, does not need what alibi, sink, d_sink, cu_seqlens and the strides point to: only
-   * whether they are NULL. */
+   * workspace, or for a chapter, does not need what alibi, sink, d_sink, cu_seqlens, block_.. and the strides point to:
+   * only whether they are NULL. */
   const faw_extras* extras;
   int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
 } faw_problem;

@@ -152,6 +152,8 @@ Options parse(int argc, char** argv) {
   app.add_flag("--views", p.views, "tensors lie as [B, N, H, D], with gaps");
   app.add_flag("--packed", p.packed,
                "sequences of unequal length, one behind the other: --batch of them, up to --seq-q and --seq-k long");
+  std::string blocks = "none";
+  app.add_option("--block-mask", blocks, "a block mask: documents, prefix, dilated or scattered");
   app.add_flag("--describe", options.describe, "print what the chapter has, as JSON, and stop");
   try {
     app.parse(argc, argv);
@@ -182,6 +184,12 @@ Options parse(int argc, char** argv) {
   options.seed = uint64_t(seed);
   p.dtype = dtype == "fp16" ? attention::DType::fp16 : attention::DType::bf16;
   p.mask = causal ? attention::Mask::causal : attention::Mask::none;
+  using attention::BlockPattern;
+  for (const BlockPattern each :
+       {BlockPattern::documents, BlockPattern::prefix, BlockPattern::dilated, BlockPattern::scattered})
+    if (blocks == name(each)) p.blocks = each;
+  if (blocks != name(p.blocks))
+    throw Refusal("block-mask is " + blocks + ": there are documents, prefix, dilated and scattered");
   if (const std::string wrong = attention::invalid(p); !wrong.empty()) throw Refusal(wrong);
   if (*padded_from && (options.padded_from < 1 || options.padded_from > p.head_dim))
     throw Refusal("padded-from is " + std::to_string(options.padded_from) + ": it must lie between 1 and head-dim, " +
@@ -189,6 +197,7 @@ Options parse(int argc, char** argv) {
   p.scale = scale != 0 ? scale : attention::default_scale(*padded_from ? options.padded_from : p.head_dim);
   p.rope = the_chapter().rope;
   if (p.packed) p = packed(p);
+  if (p.blocks != BlockPattern::none) p = with_blocks(p, p.blocks);
 
   if (!options.rung.empty()) require_rung(options.rung);
   for (const bool backward : {false, true}) {

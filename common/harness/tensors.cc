@@ -362,6 +362,10 @@ DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t wor
       d_sink(backward ? p.sink_size() * sizeof(float) : 0, guard),
       cu_seqlens_q(cu_seqlens(p, &Problem::seq_q).size() * sizeof(int), guard),
       cu_seqlens_k(cu_seqlens(p, &Problem::seq_k).size() * sizeof(int), guard),
+      blocks(attention::block_lists(p)),
+      block_begin(blocks.begin.size() * sizeof(int), guard),
+      block_tiles(blocks.tiles.size() * sizeof(int), guard),
+      block_bits(blocks.bits.size() * sizeof(uint32_t), guard),
       of_q_(strides(p, p.heads, p.seq_q, p.head_dim)),
       of_k_(strides(p, p.kv_heads, p.seq_k, p.head_dim)),
       of_v_(strides(p, p.kv_heads, p.seq_k, p.v_dim())),
@@ -375,6 +379,19 @@ DeviceTensors::DeviceTensors(const Problem& p, const HostTensors& in, size_t wor
   sink.upload(in.sink.data());
   cu_seqlens_q.upload(cu_seqlens(p, &Problem::seq_q).data());
   cu_seqlens_k.upload(cu_seqlens(p, &Problem::seq_k).data());
+  block_begin.upload(blocks.begin.data());
+  block_tiles.upload(blocks.tiles.data());
+  block_bits.upload(blocks.bits.data());
+}
+
+attention::BlockMask DeviceTensors::block_mask() const {
+  return {blocks.batch,
+          blocks.heads,
+          blocks.listed(),
+          blocks.cuts(),
+          static_cast<const int*>(block_begin.data()),
+          static_cast<const int*>(block_tiles.data()),
+          static_cast<const uint32_t*>(block_bits.data())};
 }
 
 void DeviceTensors::upload_rope(const Problem& p, int first) {
@@ -399,7 +416,8 @@ attention::ForwardArgs DeviceTensors::forward_args() const {
           static_cast<const float*>(alibi.data()),
           static_cast<const float*>(sink.data()),
           static_cast<const int*>(cu_seqlens_q.data()),
-          static_cast<const int*>(cu_seqlens_k.data())};
+          static_cast<const int*>(cu_seqlens_k.data()),
+          block_mask()};
 }
 
 attention::BackwardArgs DeviceTensors::backward_args() const {
@@ -426,7 +444,8 @@ attention::BackwardArgs DeviceTensors::backward_args() const {
           static_cast<const float*>(sink.data()),
           static_cast<float*>(d_sink.data()),
           static_cast<const int*>(cu_seqlens_q.data()),
-          static_cast<const int*>(cu_seqlens_k.data())};
+          static_cast<const int*>(cu_seqlens_k.data()),
+          block_mask()};
 }
 
 attention::RopeTables DeviceTensors::rope_tables() const {

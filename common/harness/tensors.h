@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/block_mask.h"
 #include "attention/chapter.h"
 #include "harness/device_buffer.h"
 
@@ -133,8 +134,12 @@ struct DeviceTensors {
   GuardedBuffer alibi, sink;                 // empty unless the problem has them
   GuardedBuffer d_sink;                      // likewise, and unless backward
   GuardedBuffer cu_seqlens_q, cu_seqlens_k;  // empty unless the problem is packed
+  attention::BlockLists blocks;              // empty unless it has a block mask, as the three that follow
+  GuardedBuffer block_begin, block_tiles, block_bits;
 
  private:
+  attention::BlockMask block_mask() const;
+
   attention::Strides of_q_, of_k_, of_v_, of_o_;
 };
 

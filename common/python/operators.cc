@@ -156,7 +156,11 @@ struct Extras {
   const MaybeTensor& cu_seqlens_q;  // of packed sequences: then tensors are [1, heads, total, head_dim]
   const MaybeTensor& cu_seqlens_k;
   int64_t max_seqlen_q, max_seqlen_k;
+  const MaybeTensor& block_begin;  // of a block mask
+  const MaybeTensor& block_tiles;
+  const MaybeTensor& block_bits;
 
+  bool blocks() const { return block_begin.has_value(); }
   bool packed() const { return cu_seqlens_q.has_value(); }
   int64_t sequences() const { return cu_seqlens_q->size(0) - 1; }
 };
@@ -173,7 +177,35 @@ const int* check_cu_seqlens(const char* name, const Tensor& tensor, int64_t size
   return tensor.const_data_ptr<int>();
 }
 
-void check_packed(const Extras& extras, const Tensor& q) {
+// A block mask: [masks of batches, of heads, R + 1 + C + 1], [2, listed, 2], [2, cut, 128, 4]. What these numbers are,
+// only the kernels can know, and the engine.
+void check_blocks(const Extras& extras, const Tensor& q, const Tensor& k) {
+  CHECK_VALUE(extras.blocks() == extras.block_tiles.has_value() && extras.blocks() == extras.block_bits.has_value(),
+              "a part of blocks is given alone: pass all of them");
+  if (!extras.blocks()) return;
+  const auto tiles = [](int64_t rows) { return (rows + FAW_BLOCK - 1) / FAW_BLOCK; };
+  const auto part = [](const MaybeTensor& tensor, int64_t axis) {
+    return axis < tensor->dim() ? tensor->size(axis) : 0;
+  };
+  const std::array<int64_t, 3> begin = {part(extras.block_begin, 0), part(extras.block_begin, 1),
+                                        tiles(q.size(2)) + tiles(k.size(2)) + 2};
+  const std::array<int64_t, 3> listed = {2, part(extras.block_tiles, 1), 2};
+  const std::array<int64_t, 4> bits = {2, part(extras.block_bits, 1), FAW_BLOCK, FAW_BLOCK / 32};
+  const auto check = [&](const char* name, const Tensor& tensor, at::IntArrayRef shape) {
+    CHECK_VALUE(tensor.scalar_type() == at::kInt && tensor.sizes() == shape && tensor.is_contiguous() &&
+                    tensor.device() == q.device() && aligned(tensor),
+                name, " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(),
+                ": it must be torch.int32 ", shape, ", contiguous, on ", q.device(), ", as block_mask() makes it");
+  };
+  check("blocks.begin", *extras.block_begin, begin);
+  check("blocks.tiles", *extras.block_tiles, listed);
+  check("blocks.bits", *extras.block_bits, bits);
+  for (const auto& [what, size, all] : {std::tuple("batches", begin[0], q.size(0)), {"heads", begin[1], q.size(1)}})
+    CHECK_VALUE(size == 1 || size == all, "blocks has masks of ", size, " ", what, ": it must have 1 or ", all);
+}
+
+void check_lists(const Extras& extras, const Tensor& q, const Tensor& k) {
+  check_blocks(extras, q, k);
   CHECK_VALUE(extras.cu_seqlens_q.has_value() == extras.cu_seqlens_k.has_value(), "cu_seqlens_",
               extras.cu_seqlens_q ? "q" : "k", " is given alone: pass both");
   if (!extras.packed()) return;
@@ -228,12 +260,17 @@ struct Plan {
 
 // All that a plan depends on: the numbers (of the scale, its bits), the chapter and the rung.
 template <class String>
-using Question = std::tuple<std::array<int64_t, 22>, std::optional<String>, std::optional<String>>;
+using Question = std::tuple<std::array<int64_t, 26>, std::optional<String>, std::optional<String>>;
 
 // For questions without a call, which ask only whether there are such pointers.
 const float some_numbers = 0;
 const faw_strides some_strides = {0, 0, 0};
 const int some_begin = 0;
+
+void add_block_sizes(faw_extras& to, const Extras& from) {
+  to.block_batch = int(from.block_begin->size(0)), to.block_heads = int(from.block_begin->size(1));
+  to.block_listed = int(from.block_tiles->size(1)), to.block_cuts = int(from.block_bits->size(1));
+}
 
 Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
                float scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
@@ -271,6 +308,10 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   if (extras.packed()) {
     asked.cu_seqlens_q = asked.cu_seqlens_k = &some_begin;
     asked.total_q = std::max(int(q.size(2)), 1), asked.total_k = std::max(int(k.size(2)), 1);
+  }
+  if (extras.blocks()) {
+    asked.block_begin = &some_begin;
+    add_block_sizes(asked, extras);
   }
   // An empty problem runs nowhere, but what is refused, and who would take it, is that of one with something in it.
   faw_problem problem = plan.problem;
@@ -321,7 +362,11 @@ const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const
                                                 v.size(3),
                                                 extras.packed() ? extras.sequences() : -1,
                                                 extras.max_seqlen_q,
-                                                extras.max_seqlen_k},
+                                                extras.max_seqlen_k,
+                                                extras.blocks() ? extras.block_begin->size(0) : -1,
+                                                extras.blocks() ? extras.block_begin->size(1) : -1,
+                                                extras.blocks() ? extras.block_tiles->size(1) : -1,
+                                                extras.blocks() ? extras.block_bits->size(1) : -1},
                                                chapter,
                                                rung};
   if (const auto known = plans.find(question); known != plans.end()) return known->second;
@@ -371,7 +416,14 @@ struct ExtrasOfACall {
     const std::array<int64_t, 2> of_heads = {plan.problem.batch, plan.problem.heads};
     if (from.alibi) extras.alibi = check_fp32("alibi", *from.alibi, of_heads, q);
     if (from.sink) extras.sink = check_fp32("sink", *from.sink, at::IntArrayRef(of_heads).slice(1, 1), q);
-    any = from.window_left != -1 || from.window_right != -1 || from.softcap != 0 || from.alibi || from.sink;
+    any = from.window_left != -1 || from.window_right != -1 || from.softcap != 0 || from.alibi || from.sink ||
+          from.blocks();
+    if (from.blocks()) {
+      extras.block_begin = from.block_begin->const_data_ptr<int>();
+      extras.block_tiles = from.block_tiles->const_data_ptr<int>();
+      extras.block_bits = reinterpret_cast<const unsigned*>(from.block_bits->const_data_ptr<int>());
+      add_block_sizes(extras, from);
+    }
     if (!from.packed()) return;
     extras.cu_seqlens_q = from.cu_seqlens_q->const_data_ptr<int>();
     extras.cu_seqlens_k = from.cu_seqlens_k->const_data_ptr<int>();
@@ -392,12 +444,14 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
                                    const MaybeTensor& sin, bool causal, std::optional<double> scale, Name chapter,
                                    Name rung, Name, Name, int64_t window_left, int64_t window_right, double softcap,
                                    const MaybeTensor& alibi, const MaybeTensor& sink, const MaybeTensor& cu_seqlens_q,
-                                   const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
+                                   const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
+                                   const MaybeTensor& block_begin, const MaybeTensor& block_tiles,
+                                   const MaybeTensor& block_bits) {
   check_inputs(q, k, v);
   const c10::DeviceGuard guard(q.device());
-  const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,
-                         cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k};
-  check_packed(extras, q);
+  const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
+                         cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
+  check_lists(extras, q, k);
   const bool views = extras.packed() || !all_contiguous({q, k, v});
   const Plan& plan =
       plan_of(Direction::forward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
@@ -428,7 +482,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
     const Tensor& any_d_o, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o, const Tensor& lse,
     const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale, Name chapter, Name rung,
     int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
-    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
+    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
+    const MaybeTensor& block_begin, const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
   check_inputs(q, k, v);
   check_tensor("o", o, q);
   check_shape("o", o, shape_with(q, v.size(3)));
@@ -441,9 +496,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   check_shape("d_o", d_o, o.sizes());
   const float* lse_data = check_fp32("lse", lse, q.sizes().slice(0, 3), q);
   const c10::DeviceGuard guard(q.device());
-  const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,
-                         cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k};
-  check_packed(extras, q);
+  const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
+                         cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
+  check_lists(extras, q, k);
   const Plan& plan =
       plan_of(Direction::backward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
@@ -500,15 +555,17 @@ struct Attention : torch::autograd::Function<Attention> {
                         Name chapter, Name rung, Name backward_chapter, Name backward_rung, int64_t window_left,
                         int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
                         const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q,
-                        int64_t max_seqlen_k, Tensor* lse) {
+                        int64_t max_seqlen_k, const MaybeTensor& block_begin, const MaybeTensor& block_tiles,
+                        const MaybeTensor& block_bits, Tensor* lse) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Tensor o;
-    std::tie(o, *lse) =
-        call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
-                     window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
+    std::tie(o, *lse) = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
+                                     window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k,
+                                     max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits);
     context->save_for_backward({q, k, v, o, *lse, cos.value_or(Tensor()), sin.value_or(Tensor()),
                                 alibi.value_or(Tensor()), sink.value_or(Tensor()), cu_seqlens_q.value_or(Tensor()),
-                                cu_seqlens_k.value_or(Tensor())});
+                                cu_seqlens_k.value_or(Tensor()), block_begin.value_or(Tensor()),
+                                block_tiles.value_or(Tensor()), block_bits.value_or(Tensor())});
     context->set_materialize_grads(false);
     context->saved_data["options"] = std::tuple(causal, scale, backward_chapter, backward_rung, window_left,
                                                 window_right, softcap, max_seqlen_q, max_seqlen_k);
@@ -517,7 +574,7 @@ struct Attention : torch::autograd::Function<Attention> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     constexpr size_t of_sink = 15;
-    variable_list found(21);  // of the arguments that are no tensors, and of the tables and slopes, there is none
+    variable_list found(24);  // of the arguments that are no tensors, and of the tables and slopes, there is none
     if (!gradients[0].defined()) return found;
     const variable_list saved = context->get_saved_variables();
     const auto table = [&](size_t i) { return saved[i].defined() ? MaybeTensor(saved[i]) : std::nullopt; };
@@ -525,11 +582,12 @@ struct Attention : torch::autograd::Function<Attention> {
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     const auto& options = context->saved_data["options"].toTupleRef().elements();
-    std::tie(found[0], found[1], found[2], found[of_sink]) = call_backward(
-        gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6), options[0].toBool(),
-        options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
-        options[3].toOptional<std::string_view>(), options[4].toInt(), options[5].toInt(), options[6].toDouble(),
-        table(7), table(8), table(9), table(10), options[7].toInt(), options[8].toInt());
+    std::tie(found[0], found[1], found[2], found[of_sink]) =
+        call_backward(gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6),
+                      options[0].toBool(), options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
+                      options[3].toOptional<std::string_view>(), options[4].toInt(), options[5].toInt(),
+                      options[6].toDouble(), table(7), table(8), table(9), table(10), options[7].toInt(),
+                      options[8].toInt(), table(11), table(12), table(13));
     if (!saved[8].defined()) found[of_sink] = Tensor();
     return found;
   }
@@ -539,7 +597,8 @@ std::tuple<Tensor, Tensor> forward_for_autograd(
     const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
     std::optional<double> scale, Name chapter, Name rung, Name backward_chapter, Name backward_rung,
     int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
-    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
+    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
+    const MaybeTensor& block_begin, const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
   refuse_tangents({{"q", q}, {"k", k}, {"v", v}});
   CHECK_VALUE(!alibi || !alibi->requires_grad(), "alibi requires gradients: slopes have none");
   if (at::GradMode::is_enabled() &&
@@ -547,21 +606,22 @@ std::tuple<Tensor, Tensor> forward_for_autograd(
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
       check_inputs(q, k, v);
       const c10::DeviceGuard guard(q.device());
-      const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,
-                             cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k};
-      check_packed(extras, q);
+      const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
+                             cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
+      check_lists(extras, q, k);
       plan_of(Direction::backward, q, k, v, extras.packed() || !all_contiguous({q, k, v}), causal, scale,
               rotates(cos, sin), extras, backward_chapter, backward_rung);
     }
     Tensor lse;
     Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
                                 window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k,
-                                max_seqlen_q, max_seqlen_k, &lse);
+                                max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits, &lse);
     return {o, lse};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
-                      window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
+                      window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+                      block_begin, block_tiles, block_bits);
 }
 
 c10::DispatchKey autocast_key() { return at::autocast::get_autocast_dispatch_key_from_device_type(device_type); }
@@ -570,13 +630,14 @@ std::tuple<Tensor, Tensor> forward_for_autocast(
     const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
     std::optional<double> scale, Name chapter, Name rung, Name backward_chapter, Name backward_rung,
     int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
-    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k) {
+    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
+    const MaybeTensor& block_begin, const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(autocast_key());
   const at::ScalarType dtype = at::autocast::get_autocast_dtype(device_type);
   const auto cast = [dtype](const Tensor& tensor) { return at::autocast::cached_cast(dtype, tensor, device_type); };
   return call_forward(cast(q), cast(k), cast(v), cos, sin, causal, scale, chapter, rung, backward_chapter,
                       backward_rung, window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k,
-                      max_seqlen_q, max_seqlen_k);
+                      max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits);
 }
 
 // The last arguments name the rungs of both directions; cos and sin are the tables of RoPE. The shapes of what comes
@@ -587,13 +648,15 @@ TORCH_LIBRARY(flash_attention_workbook, library) {
       "forward(Tensor q, Tensor k, Tensor v, Tensor? cos, Tensor? sin, bool causal, float? scale, str? chapter, str? "
       "rung, str? backward_chapter, str? backward_rung, int window_left=-1, int window_right=-1, float softcap=0, "
       "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, int "
-      "max_seqlen_q=0, int max_seqlen_k=0) -> (Tensor, Tensor)",
+      "max_seqlen_q=0, int max_seqlen_k=0, Tensor? block_begin=None, Tensor? block_tiles=None, Tensor? "
+      "block_bits=None) -> (Tensor, Tensor)",
       tags);
   library.def(
       "backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor? cos, Tensor? sin, bool causal, "
       "float? scale, str? chapter, str? rung, int window_left=-1, int window_right=-1, float softcap=0, "
       "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, int "
-      "max_seqlen_q=0, int max_seqlen_k=0) -> (Tensor, Tensor, Tensor, Tensor)",
+      "max_seqlen_q=0, int max_seqlen_k=0, Tensor? block_begin=None, Tensor? block_tiles=None, Tensor? "
+      "block_bits=None) -> (Tensor, Tensor, Tensor, Tensor)",
       tags);
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {  // one of them, to be refused
     library.impl("forward", torch::dispatch(key, forward));
@@ -672,10 +735,10 @@ PyObject* tuple_of(std::tuple<Tensors...> tensors) {
   return std::apply(wrapped, tensors).release().ptr();
 }
 
-// The operator, as torch.ops.flash_attention_workbook.forward.default, with these 20 arguments in order.
+// The operator, as torch.ops.flash_attention_workbook.forward.default, with these 23 arguments in order.
 PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 20, message("forward takes 20 arguments: it was given ", count));
+  TORCH_CHECK_TYPE(count == 23, message("forward takes 23 arguments: it was given ", count));
   const Tensor &q = tensor_in("q", arguments[0]), &k = tensor_in("k", arguments[1]), &v = tensor_in("v", arguments[2]);
   const MaybeTensor cos = table_in("rope's cos", arguments[3]), sin = table_in("rope's sin", arguments[4]);
   const bool causal = causal_in(arguments[5]);
@@ -690,20 +753,24 @@ PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count
   const MaybeTensor cu_seqlens_k = table_in("cu_seqlens_k", arguments[17]);
   const int64_t max_seqlen_q = length_in("max_seqlen_q", arguments[18]);
   const int64_t max_seqlen_k = length_in("max_seqlen_k", arguments[19]);
+  const MaybeTensor block_begin = table_in("blocks.begin", arguments[20]);
+  const MaybeTensor block_tiles = table_in("blocks.tiles", arguments[21]);
+  const MaybeTensor block_bits = table_in("blocks.bits", arguments[22]);
   std::tuple<Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
     output = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
-                          window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
+                          window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+                          block_begin, block_tiles, block_bits);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS
 }
 
-// The operator backward, likewise, with its 21 arguments in order.
+// The operator backward, likewise, with its 24 arguments in order.
 PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 21, message("backward takes 21 arguments: it was given ", count));
+  TORCH_CHECK_TYPE(count == 24, message("backward takes 24 arguments: it was given ", count));
   const Tensor& d_o = tensor_in("d_o", arguments[0]);
   const Tensor &q = tensor_in("q", arguments[1]), &k = tensor_in("k", arguments[2]), &v = tensor_in("v", arguments[3]);
   const Tensor &o = tensor_in("o", arguments[4]), &lse = tensor_in("lse", arguments[5]);
@@ -718,11 +785,15 @@ PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   const MaybeTensor cu_seqlens_k = table_in("cu_seqlens_k", arguments[18]);
   const int64_t max_seqlen_q = length_in("max_seqlen_q", arguments[19]);
   const int64_t max_seqlen_k = length_in("max_seqlen_k", arguments[20]);
+  const MaybeTensor block_begin = table_in("blocks.begin", arguments[21]);
+  const MaybeTensor block_tiles = table_in("blocks.tiles", arguments[22]);
+  const MaybeTensor block_bits = table_in("blocks.bits", arguments[23]);
   std::tuple<Tensor, Tensor, Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
     output = call_backward(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left, window_right,
-                           softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
+                           softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin,
+                           block_tiles, block_bits);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "attention/block_mask.h"
 #include "device/numeric.h"
 
 namespace reference {
@@ -48,6 +49,7 @@ void make_scores(Forward& f, const Matrix& q, const Matrix& k, double scale, con
     f.s.row(i).head(std::min(scores.first[i], scores.end[i])).setConstant(-inf);
     f.s.row(i).tail(k.rows() - scores.end[i]).setConstant(-inf);
   }
+  if (scores.seen.size() > 0) f.s = scores.seen.select(f.s, -inf);
 }
 
 }  // namespace
@@ -65,6 +67,7 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
     if (visible <= 0) continue;
     const auto s = f.s.row(i).segment(first, visible).array();
     const double m = std::max(s.maxCoeff(), scores.sink);  // exp(s - m) <= 1: no overflow, however large the logits
+    if (m == -inf) continue;                               // a block mask hides all of them
     f.lse(i) = m + std::log((s - m).exp().sum() + std::exp(scores.sink - m));
     f.p.row(i).segment(first, visible) = (s - f.lse(i)).exp();
   }
@@ -82,7 +85,8 @@ Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vect
   make_scores(f, q, k, scale, scores, exact);
   for (Eigen::Index i = 0; i < q.rows(); i++) {
     const int first = scores.first[i], visible = scores.end[i] - first;
-    if (visible > 0) f.p.row(i).segment(first, visible) = (f.s.row(i).segment(first, visible).array() - lse(i)).exp();
+    if (visible <= 0 || lse(i) == -inf) continue;
+    f.p.row(i).segment(first, visible) = (f.s.row(i).segment(first, visible).array() - lse(i)).exp();
   }
   f.p = rounded(f.p, rounding.sums);
   return f;
@@ -182,6 +186,12 @@ Scores scores_of(const attention::Problem& p, int head, std::span<const float> a
   }
   Scores scores(std::move(first), std::move(end));
   scores.softcap = p.softcap;
+  if (attention::extras(p) & attention::blocks) {
+    scores.seen.resize(Eigen::Index(rows.size()), Eigen::Index(keys.size()));
+    for (size_t r = 0; r < rows.size(); r++)
+      for (size_t c = 0; c < keys.size(); c++)
+        scores.seen(Eigen::Index(r), Eigen::Index(c)) = attention::sees(p, head, rows[r], keys[c]);
+  }
   if (p.sink) scores.sink = sink[head % p.heads];
   if (p.alibi) {
     scores.bias.resize(Eigen::Index(rows.size()), Eigen::Index(keys.size()));

@@ -51,7 +51,8 @@ struct Scores {
   Scores(std::initializer_list<int> visible) : Scores(std::vector<int>(visible)) {}
   Scores(std::vector<int> from, std::vector<int> to) : end(std::move(to)), first(std::move(from)) {}
 
-  std::vector<int> end, first;                             // row i sees the keys first[i] <= j < end[i]
+  std::vector<int> end, first;                             // row i sees the keys first[i] <= j < end[i],
+  Eigen::Matrix<bool, -1, -1, Eigen::RowMajor> seen;       // [Nq, Nk], and of these the ones that are true; empty: all
   double softcap = 0;                                      // 0: none
   Matrix bias;                                             // [Nq, Nk], added after the softcap; empty: none
   double sink = -std::numeric_limits<double>::infinity();  // the score of one more key, whose value is zero

@@ -27,6 +27,8 @@ class Extras(ctypes.Structure):
     _fields_ += [(name, ctypes.c_void_p) for name in ("alibi", "sink", "d_sink", *TENSORS, "cu_seqlens_q",
                                                       "cu_seqlens_k")]
     _fields_ += [(name, ctypes.c_int) for name in ("total_q", "total_k", "zero_rest")]
+    _fields_ += [(name, ctypes.c_void_p) for name in ("block_begin", "block_tiles", "block_bits")]
+    _fields_ += [(name, ctypes.c_int) for name in ("block_batch", "block_heads", "block_listed", "block_cuts")]
 
 
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)
@@ -148,13 +150,13 @@ def _as_c(problem):
         raise ValueError(f"dtype is {problem['dtype']!r}: supported are {' and '.join(_DTYPE_NAMES)}")
     sizes = {"scale": 1.0, **problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}
     window, softcap, *there = (sizes.pop(name, None) for name in ("window", "softcap", "alibi", "sink", "views",
-                                                                  "packed"))
+                                                                  "packed", "blocks"))
     made = Problem(**sizes)
     if window or softcap or any(there):
-        alibi, sink, views, begins = (64 if one else None for one in there)  # no address that anybody reads
+        alibi, sink, views, begins, blocks = (64 if one else None for one in there)  # no address that anybody reads
         totals = (made.batch * made.seq_q, made.batch * made.seq_k) if begins else (0, 0)  # at most
         made.of_extras = Extras(*(window or (-1, -1)), softcap or 0, alibi, sink, sink, *[views] * len(Extras.TENSORS),
-                                begins, begins, *totals)
+                                begins, begins, *totals, *[blocks] * 3, *[1 if blocks else 0] * 4)
         made.extras = ctypes.addressof(made.of_extras)
     return made
 
@@ -162,7 +164,7 @@ def _as_c(problem):
 def default_rung(problem, backward=False, rotates=False):
     """(chapter, rung) whose kernels run on such a problem where no chapter is named, on the current device. A problem
     is as default_problem() says; it may have "head_dim_v", "window", "softcap", and with True "alibi", "sink",
-    "views" and "packed", too."""
+    "views", "packed" and "blocks", too."""
     chapter, rung = ctypes.c_char_p(), ctypes.c_char_p()
     _require(_library.faw_default_rung(_as_c(problem), rotates, backward, ctypes.byref(chapter), ctypes.byref(rung)))
     return chapter.value.decode(), rung.value.decode()

@@ -4,6 +4,7 @@ operators.cc."""
 import torch
 
 from . import library
+from .block_masks import BlockMask
 
 try:
     from . import _operators
@@ -45,9 +46,10 @@ def _pair(rope):
     return tuple(rope)
 
 
-def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0)):
+def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0), blocks=None):
     """(left, right, softcap, alibi [B, H], sink, ..): as the operators take what models add, and at last where packed
-    sequences are."""
+    sequences are, and the tensors of a block mask."""
+    packed = *packed, *((None,) * 3 if blocks is None else blocks[:3])
     if window is None and softcap is None and alibi is None and sink is None:
         return -1, -1, 0.0, None, None, *packed
     if window is not None and (not isinstance(window, (tuple, list)) or len(window) != 2):
@@ -60,6 +62,19 @@ def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0)):
         batch = q.shape[0] if packed[0] is None else packed[0].numel() - 1
         alibi = alibi.expand(batch, -1).contiguous()
     return left, right, 0.0 if softcap is None else float(softcap), alibi, sink, *packed
+
+
+def _checked(blocks, q, k):
+    """The BlockMask, if it is of so many queries and keys; None is none. What its tensors must be is the operators'."""
+    if blocks is None:
+        return None
+    _require_tensors(q=q, k=k)
+    if not isinstance(blocks, BlockMask):
+        raise ValueError(f"blocks is a {type(blocks).__name__}: it must be a BlockMask, as block_mask() makes it")
+    for name, tensor, wanted in (("queries", q, blocks.seq_q), ("keys", k, blocks.seq_k)):
+        if tensor.dim() == 4 and tensor.shape[2] != wanted:
+            raise ValueError(f"blocks is of {wanted} {name}, and there are {tensor.shape[2]}")
+    return blocks
 
 
 def _forward(*arguments):
@@ -78,7 +93,7 @@ def _backward(*arguments):
 
 
 def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=None, window=None, softcap=None,
-            alibi=None, sink=None):
+            alibi=None, sink=None, blocks=None):
     """(o, lse) of q [B, H, Nq, D], k and v [B, Hkv, Nk, D]; lse [B, H, Nq] is None where the rung writes none.
 
     causal aligns bottom-right: query i sees keys j <= i + Nk - Nq. scale is 1 / sqrt(D) unless given. With rope, the
@@ -90,6 +105,8 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     softcap: scores become softcap * tanh(score / softcap).
     alibi, fp32 [H] or [B, H]: scores lose slope * |i + Nk - Nq - j|. There is one score function, this or a softcap.
     sink, fp32 [H]: exp(sink) is one more term in the sum of each row, and in lse.
+    blocks, a BlockMask, as block_mask() makes it: what is in none of its tiles is not computed. causal and a sink may
+    stand beside it.
 
     q, k and v may lie in any way that keeps the D elements of a row together; o lies as q does. Where B, H or Nq is 0,
     no kernel runs; without keys o is 0, and lse -inf or the sink. Works on the current stream, and inside
@@ -98,25 +115,27 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     library.check_names(chapter, rung)
     with torch.no_grad():
         o, lse = _forward(q, k, v, *_pair(rope), causal, scale, chapter, rung, None, None,
-                          *_extras(q, window, softcap, alibi, sink))
+                          *_extras(q, window, softcap, alibi, sink, blocks=_checked(blocks, q, k)))
     return o, lse if lse.dim() == 3 else None
 
 
 def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=None, rope=None, window=None,
-             softcap=None, alibi=None, sink=None):
+             softcap=None, alibi=None, sink=None, blocks=None):
     """(dq, dk, dv), or with a sink (dq, dk, dv, dsink), from what forward() took and returned, and d_o, the gradient of
     o; of q and k as they were before they were rotated."""
     library.check_names(chapter, rung)
     with torch.no_grad():
         gradients = _backward(d_o, q, k, v, o, lse, *_pair(rope), causal, scale, chapter, rung,
-                              *_extras(q, window, softcap, alibi, sink))
+                              *_extras(q, window, softcap, alibi, sink, blocks=_checked(blocks, q, k)))
     return gradients[:3] if sink is None else gradients
 
 
 @torch.library.register_fake("flash_attention_workbook::forward")
 def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left=-1, window_right=-1,
-      softcap=0.0, alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0):
-    for name, tensor in (("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)):
+      softcap=0.0, alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0,
+      block_begin=None, block_tiles=None, block_bits=None):
+    for name, tensor in (("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k),
+                         ("blocks.begin", block_begin), ("blocks.tiles", block_tiles), ("blocks.bits", block_bits)):
         if tensor is not None and tensor.device != q.device:  # of several devices PyTorch asks "meta" first
             raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
     writes_lse = chapter is None or library.has("lse", chapter, rung)
@@ -127,7 +146,8 @@ def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backwar
 
 @torch.library.register_fake("flash_attention_workbook::backward")
 def _(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left=-1, window_right=-1, softcap=0.0,
-      alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0):
+      alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0, block_begin=None,
+      block_tiles=None, block_bits=None):
     return (torch.empty_like(q), torch.empty_like(k), torch.empty_like(v),
             q.new_empty(0 if sink is None else q.shape[1], dtype=torch.float32))
 
@@ -153,7 +173,7 @@ def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
 
 
 def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backward_chapter=None, backward_rung=None,
-              rope=None, window=None, softcap=None, alibi=None, sink=None):
+              rope=None, window=None, softcap=None, alibi=None, sink=None, blocks=None):
     """softmax(scale q k^T) v as o, [B, H, Nq, D] if v is as wide as q; arguments as for forward(). A sink has a
     gradient, too.
 
@@ -170,7 +190,7 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
                                                                             backward_rung, rope is not None)
     cos, sin = (None, None) if rope is None else _pair(rope)
     return _forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
-                    *_extras(q, window, softcap, alibi, sink))[0]
+                    *_extras(q, window, softcap, alibi, sink, blocks=_checked(blocks, q, k)))[0]
 
 
 def attention_packed(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None,

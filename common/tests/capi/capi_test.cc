@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "attention/block_mask.h"
 #include "capi/all_chapters.h"
 #include "capi/flash_attention_workbook.h"
 #include "harness/tensors.h"
@@ -394,6 +395,67 @@ TEST_F(Capi, TakesPackedSequences) {
   refused("total-q is 0: it must be at least 1");
   extras.total_q = 10;
   if (!on_gpu) refused("it must be at most total_q, 10");
+}
+
+TEST_F(Capi, TakesABlockMask) {
+  Problem p = chapter_suite::ragged(64).problem;
+  p.mask = attention::Mask::none;
+  p = attention::with_blocks(p, attention::BlockPattern::documents);
+  const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+  const harness::Reference reference(p, inputs, true);
+  faw_problem problem = as_c(p);
+  faw_extras extras = FAW_NO_EXTRAS;
+  problem.extras = &extras;
+  const auto give = [&](const DeviceTensors& t) {
+    const attention::BlockMask mask = t.forward_args().blocks;
+    extras.block_begin = mask.begin, extras.block_tiles = mask.tiles, extras.block_bits = mask.bits;
+    extras.block_batch = mask.batch, extras.block_heads = mask.heads;
+    extras.block_listed = mask.listed, extras.block_cuts = mask.cuts;
+  };
+  give(DeviceTensors(p, inputs, 0, false));
+
+  const char* chapter = "";
+  size_t bytes = 0;
+  ASSERT_EQ(faw_default_chapter(&problem, 0, 0, &chapter), FAW_OK) << faw_error();
+  EXPECT_STREQ(chapter, "12_variants");
+  ASSERT_EQ(faw_forward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+  DeviceTensors of_forward(p, inputs, bytes, false);
+  give(of_forward);
+  ASSERT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_OK) << faw_error();
+  check(cudaDeviceSynchronize());
+  EXPECT_EQ(check_forward(of_forward, p, reference, true).first_wrong(), "");
+
+  ASSERT_EQ(faw_backward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+  DeviceTensors of_backward(p, inputs, bytes, true);
+  harness::upload_forward(of_backward, p, reference);
+  give(of_backward);
+  ASSERT_EQ(backward(chapter, nullptr, problem, of_backward), FAW_OK) << faw_error();
+  check(cudaDeviceSynchronize());
+  EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
+
+  const auto refused = [&](const std::string& text, faw_status status = FAW_INVALID) {
+    EXPECT_EQ(forward(chapter, nullptr, problem, of_forward), status);
+    EXPECT_NE(std::string(faw_error()).find(text), std::string::npos) << faw_error();
+    give(of_forward);
+  };
+  double flops = 0;
+  EXPECT_EQ(faw_flops(&problem, 0, &flops), FAW_INVALID);
+  give(of_forward);
+  extras.block_tiles = nullptr;
+  refused("block_tiles is NULL");
+  extras.block_bits++;
+  refused("block_bits is not aligned to 16 bytes");
+  extras.block_begin = nullptr;
+  refused("block_begin is NULL and there are sizes of a block mask: they must be 0");
+  extras.block_heads = 3;
+  refused("block_heads is 3: it must be 1 or 2");
+  extras.block_listed = -1;
+  refused("block_listed is -1: it must be at least 0");
+  extras.softcap = 2;
+  refused("beside a block mask, the problem has a softcap", FAW_UNSUPPORTED);
+  extras.softcap = 0;
+  extras.block_cuts = 1;
+  if (!on_gpu) refused("has the bits of number 1: it must be from -1 to 0");
 }
 
 TEST_F(Capi, TakesTheLastRungUnlessOneIsNamed) {

@@ -26,6 +26,7 @@ std::string name(const Case& c) {
   if (extras(p) & attention::softcap) text << "_softcap" << p.softcap;
   text << (p.alibi ? "_alibi" : "") << (p.sink ? "_sink" : "") << (p.views ? "_views" : "")
        << (p.packed ? "_packed" : "");
+  if (extras(p) & attention::blocks) text << "_blocks_" << attention::name(p.blocks);
   if (p.scale != attention::default_scale(p.head_dim)) text << "_scale" << p.scale;
   return text.str();
 }
@@ -64,7 +65,9 @@ bool must_be_supported(const Problem& p, unsigned taken) {
   const bool head_dims = own_v ? p.head_dim == 192 && p.v_dim() == 128 && p.softcap == 0 && !p.alibi &&
                                      largest_shared_memory() >= 163 * 1024
                                : attention::head_dim_not_8_to_128(p).empty();
-  return head_dims && p.seq_k <= 512 && attention::extras_unsupported(p, taken).empty();
+  constexpr unsigned beside_blocks = attention::views | attention::sink | attention::blocks;
+  const bool together = !(extras(p) & attention::blocks && extras(p) & ~beside_blocks);
+  return head_dims && together && p.seq_k <= 512 && attention::extras_unsupported(p, taken).empty();
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <functional>
 #include <iterator>
 
 #include "device/cuda_error.h"
@@ -15,6 +16,7 @@
 namespace chapter_suite {
 namespace {
 
+using attention::BlockPattern;
 using attention::DType;
 using attention::Forward;
 using attention::Mask;
@@ -370,6 +372,104 @@ std::vector<Case> packed_sequences() {
               .for_("a padded head dim, and strides")};
 }
 
+Case blocks(BlockPattern pattern, Case c) {
+  c.problem = attention::with_blocks(c.problem, pattern);
+  return c;
+}
+
+std::vector<Case> block_masks() {
+  using enum BlockPattern;
+  return {
+      blocks(documents, make({2, 2, 1, 400, 400, 64}, DType::fp16, Mask::none))
+          .for_("documents, of which each batch has others; a group of heads; D = 64"),
+      blocks(documents, make({1, 1, 1, 300, 300, 128}, DType::bf16, Mask::none)).for_("the same, D = 128"),
+      blocks(prefix, make({1, 2, 1, 257, 385, 128}, DType::fp16, Mask::none))
+          .for_("a prefix, whole tiles among cut ones; one query and one key after whole tiles"),
+      blocks(prefix, make({1, 1, 1, 129, 200, 64}, DType::bf16, Mask::causal))
+          .for_("a causal mask that hides what is listed"),
+      blocks(dilated, make({1, 4, 2, 200, 330, 64}, DType::bf16, Mask::none))
+          .for_("windows with gaps, by the head, in groups of heads"),
+      blocks(dilated, make({2, 3, 1, 40, 512, 128}, DType::fp16, Mask::none))
+          .for_("few queries: most columns have none"),
+      blocks(scattered, make({2, 2, 1, 520, 400, 64}, DType::fp16, Mask::none))
+          .for_("tiles anywhere, rows and columns of tiles with none, and queries that see nothing"),
+      blocks(scattered, make({1, 4, 2, 400, 520, 128}, DType::bf16, Mask::none)).for_("the same, D = 128"),
+      blocks(documents, make({1, 2, 2, 300, 20, 64}, DType::bf16, Mask::none)).for_("rows of tiles that see nothing"),
+      blocks(scattered, make({1, 2, 1, 130, 70, 40}, DType::fp16, Mask::none)).for_("a head dim that is padded"),
+      blocks(documents, with({.sink = true}, make({2, 2, 1, 200, 200, 64}, DType::fp16, Mask::none)))
+          .for_("a sink, also of rows that see nothing"),
+      blocks(scattered, with({.views = true}, make({1, 2, 1, 260, 400, 128}, DType::fp16, Mask::none)))
+          .for_("tensors with gaps"),
+      blocks(scattered, with({.sink = true, .views = true}, make({2, 2, 1, 260, 130, 64}, DType::bf16, Mask::none)))
+          .for_("a sink, and strides")};
+}
+
+// Runs the pass on these tensors: all results must be NaN, and nothing but results may be written to.
+template <class Pass>
+std::string not_all_nan(const Pass& pass, const Problem& p, harness::DeviceTensors& device) {
+  constexpr bool backward = std::is_same_v<Pass, attention::Backward>;
+  std::vector<harness::GuardedBuffer*> results = {&device.o, &device.lse};
+  if (backward) results = {&device.dq, &device.dk, &device.dv, &device.d_sink};
+  for (harness::GuardedBuffer* result : results) result->upload(std::vector<char>(result->bytes()).data());
+  if constexpr (backward)
+    pass.run(p, device.backward_args(), nullptr);
+  else
+    pass.run(p, device.forward_args(), nullptr);
+  check(cudaDeviceSynchronize());
+  for (const harness::GuardedBuffer* result : results) {
+    std::vector<unsigned char> bytes(result->bytes());
+    result->download(bytes.data());
+    if (std::any_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != 0xff; }))
+      return "a result is not NaN";
+  }
+  return device.broken_guard();
+}
+
+// What the lists of a block mask may be that are none, in the place of those that the case has. All results must then
+// be NaN, and nothing but results may be written to.
+template <class Pass>
+std::string not_nan_of_wrong_lists(const Pass& pass, const Case& c) {
+  constexpr bool backward = std::is_same_v<Pass, attention::Backward>;
+  const Problem& p = c.problem;
+  if (!attention::unsupported(pass, p).empty()) return "";
+  struct Mistake {
+    const char* name;
+    bool of_columns;
+    std::function<void(attention::BlockLists&)> make;
+  };
+  const int rows = (p.seq_q + 127) / 128, columns = (p.seq_k + 127) / 128;
+  const Mistake mistakes[] = {
+      {"a tile that stands twice in its row", false, [](auto& x) { x.tiles[2] = x.tiles[0]; }},
+      {"tiles that fall", false, [](auto& x) { std::swap(x.tiles[0], x.tiles[2]); }},
+      {"a tile behind the last", false, [=](auto& x) { x.tiles[2 * (x.begin[1] - 1)] = columns; }},
+      {"a tile below 0", false, [](auto& x) { x.tiles[0] = -1; }},
+      {"bits that there are not", false, [](auto& x) { x.tiles[1] = x.cuts(); }},
+      {"bits below none", false, [](auto& x) { x.tiles[1] = -2; }},
+      {"a first row that does not begin with 0", false, [](auto& x) { x.begin[0] = 1; }},
+      {"rows that fall", false, [](auto& x) { x.begin[1] = INT_MAX; }},
+      {"rows that end early", false, [=](auto& x) { x.begin[size_t(rows)]--; }},
+      {"a column that has a tile more", true, [=](auto& x) { x.begin[size_t(rows) + 2]++; }},
+      {"a tile that its row does not have", true,
+       [=](auto& x) {
+         int* tile = &x.tiles[size_t(x.listed()) * 2];
+         *tile = *tile == 0 ? 3 : 0;  // 3 is a row without tiles
+       }},
+      {"other bits in the column", true, [](auto& x) { x.tiles[size_t(x.listed()) * 2 + 1] ^= 1; }},
+      {"a bit of a key that no query has", true, [](auto& x) { x.bits[x.bits.size() - 200] ^= 64; }}};
+  for (const Mistake& mistake : mistakes) {
+    if (mistake.of_columns && !backward) continue;
+    harness::DeviceTensors device(p, solved(c, false).inputs, pass.workspace_bytes(p), backward);
+    attention::BlockLists lists = device.blocks;
+    mistake.make(lists);
+    device.block_begin.upload(lists.begin.data());
+    device.block_tiles.upload(lists.tiles.data());
+    device.block_bits.upload(lists.bits.data());
+    if (const std::string wrong = not_all_nan(pass, p, device); !wrong.empty())
+      return std::string("of lists with ") + mistake.name + ", " + wrong;
+  }
+  return "";
+}
+
 // What cu_seqlens may be that are none, in the place of those that the case has. All results must then be NaN, and
 // nothing but results may be written to.
 template <class Pass>
@@ -396,21 +496,8 @@ std::string not_nan_of_wrong_lengths(const Pass& pass, const Case& c) {
       wrong[mistake.entry < 0 ? wrong.size() - 1 : size_t(mistake.entry)] =
           mistake.value >= p.total_q && mistake.value < INT_MAX ? mistake.value + beyond : mistake.value;
       lengths.upload(wrong.data());
-      std::vector<harness::GuardedBuffer*> results = {&device.o, &device.lse};
-      if (backward) results = {&device.dq, &device.dk, &device.dv, &device.d_sink};
-      for (harness::GuardedBuffer* result : results) result->upload(std::vector<char>(result->bytes()).data());
-      if constexpr (backward)
-        pass.run(p, device.backward_args(), nullptr);
-      else
-        pass.run(p, device.forward_args(), nullptr);
-      check(cudaDeviceSynchronize());
-      for (const harness::GuardedBuffer* result : results) {
-        std::vector<unsigned char> bytes(result->bytes());
-        result->download(bytes.data());
-        if (std::any_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != 0xff; }))
-          return std::string("of cu_seqlens that ") + mistake.name + ", a result is not NaN";
-      }
-      if (const std::string broken = device.broken_guard(); !broken.empty()) return broken;
+      if (const std::string not_nan = not_all_nan(pass, p, device); !not_nan.empty())
+        return std::string("of cu_seqlens that ") + mistake.name + ", " + not_nan;
     }
   return "";
 }
@@ -425,14 +512,16 @@ std::vector<Case> both_ragged() {
   return {ragged(64).for_("three tiles both ways, D = 64"), ragged(128).for_("three tiles both ways, D = 128"),
           with({.head_dim_v = 128}, make({1, 2, 1, 150, 170, 192}, DType::fp16, Mask::causal))
               .for_("the same, and V has its own head dim"),
-          packed(make({6, 2, 1, 150, 170, 64}, DType::fp16, Mask::causal)).for_("packed sequences")};
+          packed(make({6, 2, 1, 150, 170, 64}, DType::fp16, Mask::causal)).for_("packed sequences"),
+          blocks(BlockPattern::documents, ragged(64)).for_("a block mask")};
 }
 
 std::vector<Case> with_many_tiles() {
   return {many_tiles(64).for_("four blocks of keys add to a row, D = 64"),
           many_tiles(128).for_("four blocks of keys add to a row, D = 128"),
           with({.head_dim_v = 128}, many_tiles(192)).for_("the same, and V has its own head dim"),
-          packed(many_tiles(64)).for_("a packed sequence of four blocks of keys")};
+          packed(many_tiles(64)).for_("a packed sequence of four blocks of keys"),
+          blocks(BlockPattern::prefix, many_tiles(64)).for_("a block mask of four blocks of keys")};
 }
 
 // Cases whose number of tiles does not grow with a block's memory.
@@ -626,6 +715,10 @@ std::vector<Case> checked() {
   cases.push_back(packed(with({.left = 33, .right = 5, .softcap = 3, .sink = true, .views = true},
                               make({5, 1, 1, 40, 90, 128}, DType::bf16, Mask::none)))
                       .for_("the same with all extras, D = 128"));
+  cases.push_back(blocks(BlockPattern::documents, make({1, 2, 1, 150, 150, 64}, DType::fp16, Mask::none))
+                      .for_("a block mask, of whose rows some see nothing, D = 64"));
+  cases.push_back(blocks(BlockPattern::prefix, make({1, 1, 1, 40, 300, 128}, DType::bf16, Mask::none))
+                      .for_("a block mask with whole tiles, D = 128"));
   return cases;
 }
 
@@ -676,6 +769,23 @@ std::vector<Kind> make_kinds() {
       solving_with_extras("views", "strides that are forgotten, and numbers between rows", tensors_with_strides()),
       solving_with_extras("packed", "sequences that see one another, begin elsewhere, or are left out",
                           packed_sequences()),
+      kind("blocks", "tiles that are left out, taken for whole, or read as others, on each loop that a chapter has",
+           block_masks(),
+           [](const auto& pass, const Case& c) {
+             if (!(pass.takes & attention::blocks)) return std::string();
+             const std::string wrong = solve(pass, c);
+             const LittleSharedMemory little;
+             return wrong.empty() ? solve(pass, c) : wrong;
+           }),
+      kind(
+          "wrong_lists", "numbers, or writes elsewhere, where the lists of a block mask are none",
+          {blocks(BlockPattern::scattered, with({.sink = true}, make({1, 2, 1, 600, 600, 64}, DType::fp16, Mask::none)))
+               .for_("rows and columns with several tiles, and sinks' gradients")},
+          [](const auto& pass, const Case& c) {
+            const std::string wrong = not_nan_of_wrong_lists(pass, c);
+            const LittleSharedMemory little;
+            return wrong.empty() ? not_nan_of_wrong_lists(pass, c) : wrong;
+          }),
       kind("wrong_lengths", "numbers, or writes elsewhere, where packed sequences begin or end nowhere",
            {packed(with({.sink = true}, make({7, 2, 1, 70, 130, 64}, DType::fp16, Mask::causal)))
                 .for_("sequences of all lengths, and sinks' gradients")},

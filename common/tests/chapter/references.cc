@@ -23,8 +23,8 @@ std::string identity(const Case& c, bool backward) {
        << attention::name(p.mask) << ", scale " << std::hexfloat << p.scale << ", rope " << p.rope << ", window "
        << p.window_left << " " << p.window_right << ", softcap " << p.softcap << ", ALiBi " << p.alibi << ", sink "
        << p.sink << ", views " << p.views << ", head dim of V " << p.v_dim() << ", packed " << p.packed << " "
-       << p.total_q << " " << p.total_k << ", inputs " << harness::name(c.inputs) << ", seed " << seed
-       << (backward ? ", backward" : "");
+       << p.total_q << " " << p.total_k << ", blocks " << attention::name(p.blocks) << ", inputs "
+       << harness::name(c.inputs) << ", seed " << seed << (backward ? ", backward" : "");
   return text.str();
 }
 

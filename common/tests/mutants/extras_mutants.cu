@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "attention/block_mask.h"
 #include "device/numeric.h"
 #include "tests/mutants/mutants.h"
 
@@ -37,7 +38,35 @@ struct Inputs {
   const int* begin_q;  // cu_seqlens
   const int* begin_k;
   int lse_rows;  // of a head
+  attention::BlockMask blocks;
+  bool lists_are_wrong;
 };
+
+// Whether query i sees key j, by the block mask, if there is one: from the lists of rows or, `by_key`, of columns.
+__device__ bool sees(ExtraMutation mutation, const Problem& p, const attention::BlockMask& blocks, int head, int i,
+                     int j, bool by_key = false) {
+  if (p.blocks == attention::BlockPattern::none) return true;
+  constexpr int tile = attention::BlockMask::tile;
+  const int rows = (p.seq_q + tile - 1) / tile, columns = (p.seq_k + tile - 1) / tile;
+  int mask = (blocks.batch > 1 ? head / p.heads : 0) * blocks.heads + (blocks.heads > 1 ? head % p.heads : 0);
+  if (mutation == ExtraMutation::mask_of_one_head) mask = 0;
+  int list = i / tile, other = j / tile, a = i % tile, b = j % tile;
+  if (by_key) list = rows + 1 + j / tile, other = i / tile, a = j % tile, b = i % tile;
+  if (by_key && mutation == ExtraMutation::rows_for_columns) list = min(j / tile, rows - 1), by_key = false;
+  const int* begin = blocks.begin + mask * (rows + columns + 2) + list;
+  const int* tiles = blocks.tiles + int64_t(by_key) * blocks.listed * 2;
+  const uint32_t* bits = blocks.bits + int64_t(by_key) * blocks.cuts * tile * (tile / 32);
+  if (by_key && mutation == ExtraMutation::bits_of_queries_for_keys) bits = blocks.bits;
+  const int end = begin[1] - (mutation == ExtraMutation::last_tile_of_a_list);
+  for (int t = begin[0]; t < end; ++t) {
+    const int cut = tiles[2 * t + 1];
+    if (tiles[2 * t] != other) continue;
+    if (cut < 0 || mutation == ExtraMutation::cut_tile_as_whole) return true;
+    const int row = mutation == ExtraMutation::transposed_bits ? b : a, column = row == b && a != b ? a : b;
+    return bits[(int64_t(cut) * tile + row) * (tile / 32) + column / 32] >> column % 32 & 1;
+  }
+  return false;
+}
 
 // The packed sequence that a position of the queries or of the keys is in: what is left of the problem and the inputs
 // is that sequence's, and `begin` is its first position. False if it is in none.
@@ -59,7 +88,7 @@ __device__ bool enter(ExtraMutation mutation, Problem& p, Inputs<T>& in, const i
 
 template <class T>
 __device__ bool lengths_are_wrong(const Problem& p, const Inputs<T>& in) {
-  if (!p.packed) return false;
+  if (!p.packed) return in.lists_are_wrong;
   bool wrong = in.begin_q[0] != 0 || in.begin_k[0] != 0;
   wrong = wrong || in.begin_q[p.batch] > p.total_q || in.begin_k[p.batch] > p.total_k;
   for (int b = 0; b < p.batch; ++b)
@@ -123,7 +152,8 @@ __global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, 
   if (lengths_are_wrong(p, in)) {
     lse[row] = __uint_as_float(0xffffffff);
     fill_with_nan(o.row(head, p.heads, i), D);
-    if (mutation == ExtraMutation::zeros_of_wrong_lengths) fill(o.row(head, p.heads, i), D, 0);
+    if (mutation == ExtraMutation::zeros_of_wrong_lengths || mutation == ExtraMutation::zeros_of_wrong_lists)
+      fill(o.row(head, p.heads, i), D, 0);
     return;
   }
   if (p.packed && !enter(mutation, p, in, in.begin_q, i, begin)) {
@@ -141,6 +171,7 @@ __global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, 
     for (int d = 0; d < D; ++d) o_reg[d] = o_reg[d] * correction + (v ? weight * to_float(v[d]) : 0);
   };
   for (int j = keys.first; j < keys.end; ++j) {
+    if (!sees(mutation, p, in.blocks, head, i, j)) continue;
     const float s = dot(in.q.row(head, p.heads, i), in.k.row(p.kv_head(head), p.kv_heads, j), D);
     add(score(mutation, p, in.alibi, head, i, j, s).value, in.v.row(p.kv_head(head), p.kv_heads, j));
   }
@@ -156,10 +187,11 @@ __global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, 
 
 // P and dS of a pair.
 template <class T>
-__device__ float2 p_and_ds(ExtraMutation mutation, const Problem& p, const Inputs<T>& in, int head, int i, int j) {
+__device__ float2 p_and_ds(ExtraMutation mutation, const Problem& p, const Inputs<T>& in, int head, int i, int j,
+                           bool by_key) {
   const int D = p.head_dim, kv_head = p.kv_head(head);
   const Problem::Span keys = keys_of(mutation, p, i);
-  if (j < keys.first || j >= keys.end) return make_float2(0, 0);
+  if (j < keys.first || j >= keys.end || !sees(mutation, p, in.blocks, head, i, j, by_key)) return make_float2(0, 0);
   const T *q = in.q.row(head, p.heads, i), *d_o = in.d_o.row(head, p.heads, i), *o = in.o.row(head, p.heads, i);
   const float s = dot(q, in.k.row(kv_head, p.kv_heads, j), D);
   const Score made = score(mutation, p, in.alibi, head, i, j, s);
@@ -178,7 +210,7 @@ __global__ void extras_dq(ExtraMutation mutation, Problem p, Inputs<T> in, Tenso
   float sum[max_head_dim] = {};
   const Problem::Span keys = keys_of(mutation, p, i);
   for (int j = keys.first; j < keys.end; ++j) {
-    const float ds = p_and_ds(mutation, p, in, head, i, j).y;
+    const float ds = p_and_ds(mutation, p, in, head, i, j, false).y;
     const T* k = in.k.row(p.kv_head(head), p.kv_heads, j);
     for (int d = 0; d < D; ++d) sum[d] += ds * to_float(k[d]);
   }
@@ -206,7 +238,7 @@ __global__ void extras_dk_dv(ExtraMutation mutation, Problem p, Inputs<T> in, Te
   const int group = p.heads / p.kv_heads;
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
     for (int i = queries.first; i < queries.end; ++i) {
-      const float2 of_pair = p_and_ds(mutation, p, in, head, i, j);
+      const float2 of_pair = p_and_ds(mutation, p, in, head, i, j, true);
       for (int d = 0; d < D; ++d) {
         dv_sum[d] += of_pair.x * to_float(in.d_o.row(head, p.heads, i)[d]);
         dk_sum[d] += of_pair.y * to_float(in.q.row(head, p.heads, i)[d]);
@@ -253,8 +285,13 @@ Inputs<T> inputs_of(const Problem& p, const Args& args) {
                   args.sink,
                   args.cu_seqlens_q,
                   args.cu_seqlens_k,
-                  p.packed ? p.total_q : p.seq_q};
-  if constexpr (std::is_same_v<Args, BackwardArgs>) in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q);
+                  p.packed ? p.total_q : p.seq_q,
+                  args.blocks,
+                  false};
+  constexpr bool is_backward = std::is_same_v<Args, BackwardArgs>;
+  if (!on_gpu && p.blocks != attention::BlockPattern::none)
+    in.lists_are_wrong = !attention::wrong_lists(p, args.blocks, is_backward).empty();
+  if constexpr (is_backward) in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q);
   return in;
 }
 

@@ -109,8 +109,8 @@ struct DescribedExtra {
   const char* mistake;
   unsigned takes;
 };
-constexpr unsigned every_extra =
-    attention::views | attention::window | attention::softcap | attention::alibi | attention::sink | attention::packed;
+constexpr unsigned every_extra = attention::views | attention::window | attention::softcap | attention::alibi |
+                                 attention::sink | attention::packed | attention::blocks;
 constexpr DescribedExtra of_extras[] = {
     {"none", "the kernel is right", every_extra},
     {"window_begins_late", "the first key of the window is hidden", attention::window},
@@ -133,6 +133,11 @@ constexpr DescribedExtra of_extras[] = {
     {"slopes_of_one_sequence", "every sequence has the slopes of the first", attention::packed | attention::alibi},
     {"writes_behind_sequences", "rows behind the last sequence become zeros", attention::packed},
     {"zeros_of_wrong_lengths", "if cu_seqlens fall or end too late, O is 0", attention::packed | attention::sink},
+    {"cut_tile_as_whole", "all pairs of a block mask's cut tile are taken to be seen", attention::blocks},
+    {"last_tile_of_a_list", "the last tile of each row's list is left out", attention::blocks},
+    {"transposed_bits", "the bits of a cut tile are read as those of its keys", attention::blocks},
+    {"mask_of_one_head", "every head has the block mask of the first", attention::blocks},
+    {"zeros_of_wrong_lists", "if a block mask's lists are none, O is 0", attention::blocks | attention::sink},
     {"softcap_without_slope", "dS as if the score were the product itself", attention::softcap},
     {"last_query_of_window", "dK and dV miss the last query that sees the key", attention::window},
     {"unseen_keys_unwritten", "dK and dV of keys that no query sees are left as they were", attention::window},
@@ -140,6 +145,8 @@ constexpr DescribedExtra of_extras[] = {
     {"sink_pushed_up", "the sink's gradient has the wrong sign", attention::sink},
     {"query_of_the_neighbour", "dK and dV take one more query, behind the sequence's last", attention::packed},
     {"keys_without_queries", "dK and dV of a sequence without queries are left as they were", attention::packed},
+    {"rows_for_columns", "dK and dV take a column of a block mask to be the row with its number", attention::blocks},
+    {"bits_of_queries_for_keys", "dK and dV read the bits of queries where those of keys are", attention::blocks},
 };
 static_assert(std::size(of_extras) == size_t(ExtraMutation::count));
 

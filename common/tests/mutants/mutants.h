@@ -124,7 +124,12 @@ enum class ExtraMutation {
   slopes_of_one_sequence,
   writes_behind_sequences,
   zeros_of_wrong_lengths,
-  last_of_the_forward = zeros_of_wrong_lengths,
+  cut_tile_as_whole,
+  last_tile_of_a_list,
+  transposed_bits,
+  mask_of_one_head,
+  zeros_of_wrong_lists,
+  last_of_the_forward = zeros_of_wrong_lists,
   softcap_without_slope,
   last_query_of_window,
   unseen_keys_unwritten,
@@ -132,6 +137,8 @@ enum class ExtraMutation {
   sink_pushed_up,
   query_of_the_neighbour,
   keys_without_queries,
+  rows_for_columns,
+  bits_of_queries_for_keys,
   count
 };
 

@@ -26,7 +26,8 @@ const KillTable& table_of(const std::string& device) {
 }
 
 // The table of the GPU has not been made anew since there are kinds for extras.
-const std::vector<std::string> of_extras = {"windows", "scores", "sinks", "views", "packed", "wrong_lengths", "extras"};
+const std::vector<std::string> of_extras = {"windows", "scores",      "sinks",         "views", "packed",
+                                            "blocks",  "wrong_lists", "wrong_lengths", "extras"};
 
 // The kinds that there are on each device, whatever this build is for.
 std::vector<std::string> kinds_on(const std::string& device) {
@@ -161,8 +162,8 @@ INSTANTIATE_TEST_SUITE_P(Slow, WholeLine, testing::ValuesIn(mutants::on_this_dev
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WholeLine);
 
 // The same kernels without a mistake.
-constexpr unsigned every_extra =
-    attention::views | attention::window | attention::softcap | attention::alibi | attention::sink | attention::packed;
+constexpr unsigned every_extra = attention::views | attention::window | attention::softcap | attention::alibi |
+                                 attention::sink | attention::packed | attention::blocks;
 const Mutant right_ones[] = {
     {"forward", "", false, false, false, mutants::forward(mutants::Mutation::none)},
     {"forward_with_rope", "", true, false, false, mutants::forward(mutants::Mutation::none)},

@@ -28,8 +28,8 @@ if not ON_ENGINE and not torch.cuda.is_available():
 PROBLEMS = int(os.environ.get("WORKBOOK_PROBLEMS", 20 if ON_ENGINE else 300))
 
 
-def reference(q, k, v, causal=False, window=(-1, -1), softcap=None, alibi=None, sink=None):
-    """The formulas in fp64, of tensors that may require gradients."""
+def reference(q, k, v, causal=False, window=(-1, -1), softcap=None, alibi=None, sink=None, seen=None):
+    """The formulas in fp64, of tensors that may require gradients; `seen` is a mask as a tensor."""
     (batch, heads, seq_q, head_dim), seq_k = q.shape, k.shape[2]
     q, k, v = q.double(), *(x.double().repeat_interleave(heads // k.shape[1], 1) for x in (k, v))
     scores = q @ k.transpose(-1, -2) / head_dim**0.5
@@ -40,6 +40,8 @@ def reference(q, k, v, causal=False, window=(-1, -1), softcap=None, alibi=None, 
         scores = scores - alibi.double().expand(batch, heads)[:, :, None, None] * distance.abs()
     left, right = window[0], 0 if causal else window[1]
     hidden = ((distance > left) & (left >= 0)) | ((-distance > right) & (right >= 0))
+    if seen is not None:
+        hidden = hidden | ~seen
     # A score of -inf would make NaN of a row without keys, whose gradients would then be NaN, too.
     scores = scores.masked_fill(hidden, -1e9)
     if sink is not None:
@@ -90,6 +92,37 @@ def packed_problem(draw, longest):
     return lengths, [x.detach().requires_grad_() for x in inputs], options, said
 
 
+def block_problem(draw, longest):
+    """A function of (b, h, i, j), the numbers of its masks, q, k and v that require gradients, and other options."""
+    batch, kv_heads, group = draw.choice([1, 2]), draw.choice([1, 2]), draw.choice([1, 2])
+    shape = dict(batch=batch, heads=kv_heads * group, kv_heads=kv_heads, seq_q=draw.randint(1, longest),
+                 seq_k=draw.randint(1, longest), head_dim=draw.choice([64, 128, 64, 128, 40]),
+                 dtype=draw.choice([torch.float16, torch.bfloat16]), layout=draw.choice(["bhnd", "bnhd", "packed"]))
+    masks = dict(batch=draw.choice([None, batch]), heads=draw.choice([None, kv_heads * group]))
+    document = torch.randint(0, draw.choice([2, 5, 20]), (longest,)).sort().values.to(DEVICE)
+    prefix, step, few = draw.randint(0, longest), draw.randint(1, 9), draw.randint(2, 4)
+    shift = shape["seq_k"] - shape["seq_q"]
+    name, mask = draw.choice([
+        ("documents", lambda b, h, i, j: (document[i] == document[j]) & (j <= i + shift + b)),
+        ("prefix", lambda b, h, i, j: (j < prefix + 20 * h) | (j <= i + shift)),
+        ("dilated", lambda b, h, i, j: ((i - j) % (step + h) == 0) & ((i - j).abs() < 300)),
+        ("tiles", lambda b, h, i, j: (i // 128 * 5 + j // 128 * 3 + b + h) % few == 0),
+        ("both", lambda b, h, i, j: ((i // 128 + j // 128 + h) % few == 0) | (i * (b + 2) % 7 == j % 11))])
+    options = dict(causal=draw.random() < 0.3)
+    if draw.random() < 0.4:
+        options["sink"] = torch.randn(shape["heads"], device=DEVICE) * 2
+    said = dict(mask=name, masks=masks, prefix=prefix, step=step, few=few, **shape, causal=options["causal"],
+                sink="sink" in options)
+    return mask, masks, tensors(**shape), options, said
+
+
+def seen_by(mask, masks, q, k):
+    """The same as a tensor, [B, H, Nq, Nk]."""
+    sizes = [*q.shape[:3], k.shape[2]]
+    b, h, i, j = torch.meshgrid(*[torch.arange(size, device=DEVICE) for size in sizes], indexing="ij")
+    return mask(b if masks["batch"] else b * 0, h if masks["heads"] else h * 0, i, j)
+
+
 def wrong(got, expected, dtype, floor=1e-4):
     """What is wrong with a result, in a line; None if nothing is. Two bounds: the norm of the error and the largest, as
     storage in 16 bits makes them. An error of `floor` an element is none."""
@@ -105,9 +138,10 @@ def wrong(got, expected, dtype, floor=1e-4):
 
 
 class Values(unittest.TestCase):
-    def check(self, inputs, options):
+    def check(self, inputs, options, seen=None):
         sinks = [options["sink"].requires_grad_()] if "sink" in options else []
-        o, expected = faw.attention(*inputs, **options), reference(*inputs, **options)
+        o = faw.attention(*inputs, **options)
+        expected = reference(*inputs, **{name: value for name, value in options.items() if name != "blocks"}, seen=seen)
         dtype = o.dtype
         self.assertIsNone(wrong(o, expected, dtype), "o")
         d_o = torch.randn_like(o)
@@ -241,6 +275,84 @@ class Values(unittest.TestCase):
                 results.append([torch.cat([x[:70], x[101:]]) for x in (o, *torch.autograd.grad(o, inputs, d_o))])
             for numbers, beside_nan in zip(*results):
                 self.assertTrue(torch.equal(numbers, beside_nan))
+
+    def test_block_masks(self):
+        for seed in range(max(PROBLEMS // 3, 8)):
+            draw = random.Random(seed)
+            torch.manual_seed(seed)
+            mask, masks, inputs, options, said = block_problem(draw, 400 if ON_ENGINE else draw.choice([400, 2000]))
+            with self.subTest(seed=seed, **said):
+                seen = seen_by(mask, masks, *inputs[:2])
+                blocks = faw.block_mask(mask, **masks, seq_q=inputs[0].shape[2], seq_k=inputs[1].shape[2], device=DEVICE)
+                some = seen[:None if masks["batch"] else 1, :None if masks["heads"] else 1]
+                of_tensor = faw.block_mask(some)
+                self.assertEqual(blocks[3:], of_tensor[3:])
+                self.assertTrue(all(map(torch.equal, blocks[:3], of_tensor[:3])))
+                self.check(inputs, {**options, "blocks": blocks}, seen)
+
+    def test_what_a_block_mask_lists(self):
+        """Tiles of documents of 200 tokens: by rows, and by columns."""
+        blocks = faw.block_mask(lambda b, h, i, j: (i // 200 == j // 200) & (j <= i), seq_q=600, seq_k=600)
+        self.assertEqual(blocks.begin.flatten().tolist(), [0, 1, 3, 5, 8, 10] + [0, 2, 5, 7, 9, 10])
+        tiles = blocks.tiles.tolist()
+        self.assertEqual([tile for tile, _ in tiles[0]], [0, 0, 1, 1, 2, 1, 2, 3, 3, 4])
+        self.assertEqual([tile for tile, _ in tiles[1]], [0, 1, 1, 2, 3, 2, 3, 3, 4, 4])
+        self.assertEqual([cut for _, cut in tiles[0]], list(range(10)))  # of the last tile of a row, no pair is missing
+        self.assertEqual(blocks.share(), 10 / 25)
+        whole = faw.block_mask(torch.ones(130, 70, dtype=torch.bool))
+        self.assertEqual(whole.tiles[0].tolist(), [[0, -1], [0, -1]])
+        self.assertEqual(whole.bits.shape[1], 0)
+
+    def test_a_function_is_not_asked_for_all_pairs_at_once(self):
+        asked = []
+
+        def mask(b, h, i, j):
+            asked.append(i.numel() * j.numel())
+            return i // 128 == j // 128
+
+        faw.block_mask(mask, seq_q=9000, seq_k=9000)
+        self.assertLessEqual(max(asked), 1 << 24)
+        self.assertEqual(sum(asked), 9000 * 9000)
+
+    def test_what_a_block_mask_leaves_out_is_nothing_to_the_rest(self):
+        """NaN in tiles that are not listed, forward and backward."""
+        for head_dim in (64, 128):
+            results = []
+            for other in (1.0, float("nan")):
+                torch.manual_seed(head_dim)
+                q, k, v, d_o = (torch.randn(1, 2, 400, head_dim, device=DEVICE, dtype=torch.float16) for _ in range(4))
+                for x in (q, k, v, d_o):
+                    x[:, :, 128:256] = other
+                inputs = [x.requires_grad_() for x in (q, k, v)]
+                blocks = faw.block_mask(lambda b, h, i, j: (i // 128 == 1) == (j // 128 == 1), seq_q=400, seq_k=400,
+                                        device=DEVICE)
+                o = faw.attention(*inputs, blocks=blocks)
+                results.append([torch.cat([x[:, :, :128], x[:, :, 256:]], 2)
+                                for x in (o, *torch.autograd.grad(o, inputs, d_o))])
+            for numbers, beside_nan in zip(*results):
+                self.assertTrue(torch.equal(numbers, beside_nan))
+
+    def test_block_masks_compiled_and_as_operators(self):
+        q, k, v = tensors(batch=1, heads=2, kv_heads=1, seq_q=150, seq_k=140)
+        blocks = faw.block_mask(lambda b, h, i, j: i // 64 >= j // 64, seq_q=150, seq_k=140, device=DEVICE)
+        torch._dynamo.reset()
+        both = []
+        for attention in (faw.attention, torch.compile(faw.attention, fullgraph=True, backend="aot_eager")):
+            o = attention(q, k, v, blocks=blocks)
+            both.append([o, *torch.autograd.grad(o, (q, k, v), torch.ones_like(o))])
+        for plain, other in zip(*both):
+            self.assertTrue(torch.equal(plain, other))
+        extras = faw.operators._extras(q, None, None, None, None, blocks=blocks)
+        operators = torch.ops.flash_attention_workbook
+        torch.library.opcheck(operators.forward.default,
+                              (q, k, v, None, None, False, None, None, None, None, None, *extras))
+        inputs = [x.detach() for x in (q, k, v)]
+        o, lse = operators.forward(*inputs, None, None, False, None, None, None, None, None, *extras)
+        torch.library.opcheck(operators.backward.default,
+                              (o, *inputs, o, lse, None, None, False, None, None, None, *extras))
+
+    def test_default_rung_of_a_block_mask(self):
+        self.assertEqual(faw.default_rung({**faw.default_problem(), "blocks": True, "causal": False})[0], "12_variants")
 
     @unittest.skipIf(ON_ENGINE, "the engine has no graphs")
     def test_lengths_may_change_between_replays_of_a_graph(self):
@@ -403,6 +515,81 @@ class Refusals(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 faw.attention_packed(**{**dict(q=q, k=q, v=q, cu_seqlens_q=begin, cu_seqlens_k=begin, max_seqlen_q=15,
                                                max_seqlen_k=15), **other})
+
+    def test_what_is_wrong_about_a_block_mask(self):
+        q, k, v = (x.detach() for x in tensors(seq_q=150, seq_k=200))
+        mask = lambda b, h, i, j: j <= i
+        blocks = faw.block_mask(mask, seq_q=150, seq_k=200, device=DEVICE)
+        numbers = torch.ones(2, 2, dtype=torch.int32, device=DEVICE)
+        beside = "^12_variants: beside a block mask, the problem has a {}: supported is attention with strides of its own"
+        for text, other in [
+                ("^blocks is of 100 queries, and there are 150$", dict(blocks=blocks._replace(seq_q=100))),
+                ("^blocks is of 100 keys, and there are 200$", dict(blocks=blocks._replace(seq_k=100))),
+                ("^blocks is a Tensor: it must be a BlockMask, as block_mask.. makes it$", dict(blocks=q)),
+                (r"^blocks.begin is torch.int64 .1, 1, 6. on .*: it must be torch.int32 .1, 1, 6., contiguous",
+                 dict(blocks=blocks._replace(begin=blocks.begin.long()))),
+                (r"^blocks.tiles is torch.int32 .2, 2. on .*: it must be torch.int32 .2, 2, 2., contiguous",
+                 dict(blocks=blocks._replace(tiles=numbers))),
+                (r"^blocks.bits is on meta and q is on .*: all tensors must be on one device$",
+                 dict(blocks=blocks._replace(bits=blocks.bits.to("meta")))),
+                ("^blocks has masks of 3 heads: it must have 1 or 4$",
+                 dict(blocks=faw.block_mask(mask, None, 3, 150, 200, DEVICE))),
+                (beside.format("window"), dict(blocks=blocks, window=(9, 0))),
+                (beside.format("softcap"), dict(blocks=blocks, softcap=2.0)),
+                ("^12_variants: beside a block mask, the problem has ALiBi: supported",
+                 dict(blocks=blocks, alibi=torch.ones(4, device=DEVICE))),
+                ("^05_online_softmax: the problem has a block mask: supported is attention with none of these$",
+                 dict(blocks=blocks, chapter="05_online_softmax"))]:
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                faw.attention(**{"q": q, "k": k, "v": v, **other})
+        for text, arguments in [
+                ("^mask is a list: it must be a function of .b, h, i, j. or a torch.Tensor$", ([[True]],)),
+                (r"^mask is torch.float32 .2, 2.: it must be torch.bool, .seq_q, seq_k. or with axes",
+                 (torch.ones(2, 2),)),
+                ("^mask is a tensor, which has its own sizes and device: give no others$",
+                 (torch.ones(2, 2, dtype=torch.bool), 1)),
+                ("^seq_q is None: it must be a whole number, at least 0$", (mask,)),
+                ("^heads is 0: it must be a whole number, at least 1, or None$", (mask, 1, 0, 4, 4)),
+                (r"^mask.b, h, i, j. is torch.int64: it must be a tensor of torch.bool$",
+                 (lambda b, h, i, j: i - j, 1, 1, 4, 4)),
+                (r"^mask.b, h, i, j. is of shape .2, 4, 4.: it must broadcast as i .4, 1. and j .1, 4. do$",
+                 (lambda b, h, i, j: (i >= j).expand(2, 4, 4), 1, 1, 4, 4))]:
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                faw.block_mask(*arguments)
+
+    def test_lists_that_only_the_device_can_know(self):
+        """The engine's are the host's; a GPU's become NaN."""
+        q = torch.randn(1, 2, 300, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)
+        blocks = faw.block_mask(lambda b, h, i, j: j <= i, seq_q=300, seq_k=300, device=DEVICE)
+
+        def changed(name, *place):
+            *place, value = place
+            tensor = getattr(blocks, name).clone()
+            tensor[tuple(place)] = value
+            return blocks._replace(**{name: tensor})
+
+        for text, wrong_one, of_backward in [
+                ("tile 2, of row 1 of mask 0, is 0 and stands behind 0: they must rise", changed("tiles", 0, 2, 0, 0),
+                 False),
+                ("tile 5, of row 2 of mask 0, is 3: it must be from 0 to 2", changed("tiles", 0, 5, 0, 3), False),
+                ("tile 0, of row 0 of mask 0, has the bits of number 9: it must be from -1 to 2",
+                 changed("tiles", 0, 0, 1, 9), False),
+                ("block_begin of row 3 of mask 0 is 7: it must be from 3 to 6", changed("begin", 0, 0, 3, 7), False),
+                ("the rows have 5 tiles and 6 are listed: it must be as many", changed("begin", 0, 0, 3, 5), False),
+                ("tile 1, of column 0 of mask 0, is 1: that row does not have it", changed("tiles", 1, 1, 1, 0), True),
+                ("of cut tile 1, query 0 sees key 0, and the keys' bits say otherwise", changed("bits", 1, 1, 0, 0, 0),
+                 True)]:
+            with self.subTest(text):
+                gradient = lambda: torch.autograd.grad(o, q, torch.ones_like(o))[0]
+                if not ON_ENGINE:
+                    o = faw.attention(q, q, q, blocks=wrong_one)
+                    self.assertTrue(of_backward or o.isnan().all())
+                    self.assertTrue(gradient().isnan().all())
+                elif of_backward:
+                    o = faw.attention(q, q, q, blocks=wrong_one)
+                    self.assertRaisesRegex(ValueError, text, gradient)
+                else:
+                    self.assertRaisesRegex(ValueError, text, lambda: faw.attention(q, q, q, blocks=wrong_one))
 
     def test_cu_seqlens_that_only_the_device_can_know(self):
         """The engine's are the host's; a GPU's become NaN."""

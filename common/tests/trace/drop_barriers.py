@@ -46,6 +46,8 @@ LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
 CLUSTER_PROBLEM = ["--heads=1", "--seq-q=300", "--head-dim=128", "--causal"]
 # Of the list of packed sequences: more of them than its thread blocks count at a time.
 PACKED_PROBLEM = ["--packed", "--batch=300", "--heads=1", "--seq-q=2", "--head-dim=64", "--causal"]
+# Of block masks: so many tiles that every buffer is used again.
+BLOCKS_PROBLEM = ["--block-mask=prefix", "--heads=1", "--seq-q=520", "--seq-k=800", "--head-dim=64", "--no-causal"]
 # Of kernels for wide heads.
 WIDE_PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=256", "--no-causal"],
                  ["--heads=1", "--seq-q=150", "--seq-k=40", "--head-dim=256", "--causal"],
@@ -107,6 +109,7 @@ def problems(source: Path, rungs: dict) -> list:
     some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
     some = some + ([CLUSTER_PROBLEM] if "cluster_sync(" in source.read_text() else [])
     some = some + ([PACKED_PROBLEM] if "    list_tiles(" in source.read_text() else [])
+    some = some + ([BLOCKS_PROBLEM] if "X::blocks" in source.read_text() or "check_tiles(" in source.read_text() else [])
     if is_wide(source):
         rung = [name for name, rung in rungs.items() if rung[source.stem]][-1]
         return [[f"--rung={rung}", f"--direction={source.stem}", *problem] for problem in WIDE_PROBLEMS]

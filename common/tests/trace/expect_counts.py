@@ -36,7 +36,7 @@ def counts(program: list) -> dict:
             for number, launch in enumerate(rung["launches"], 1):
                 kernel, totals, *_ = [launch.pop(name, {}) for name in ("kernel", "totals", "lines", "for_exercises")]
                 found[f"{title}: {kernel}, launch {number}"] = flatten("", launch | totals, {})
-    if "--packed" in program:
+    if any(flag == "--packed" or flag.startswith("--block-mask") for flag in program):
         return found  # of the rungs that take such a problem
     counted = {launch.partition(":")[0] for launch in found}
     missing = [title for rung in rungs for direction, title in (("forward", rung["name"]),

@@ -10,11 +10,12 @@ from tools.base import JsonObject
 _CASE = re.compile(r"B(?P<batch>\d+)_H(?P<heads>\d+)_Hkv(?P<kv_heads>\d+)_Nq(?P<seq_q>\d+)_Nk(?P<seq_k>\d+)_"
                    r"D(?P<head_dim>\d+)_(?P<dtype>fp16|bf16)_(?P<mask>none|causal)_(?P<inputs>[a-z_]+?)(?:_rope)?"
                    r"(?:_window_(?P<left>all|\d+)_(?P<right>all|\d+))?(?:_softcap(?P<softcap>\d+(?:\.\d+)?))?"
-                   r"(?P<alibi>_alibi)?(?P<sink>_sink)?(?P<views>_views)?(?P<packed>_packed)?(?:_scale(?P<scale>\d+(?:\.\d+)?))?\b")
+                   r"(?P<alibi>_alibi)?(?P<sink>_sink)?(?P<views>_views)?(?P<packed>_packed)?"
+                   r"(?:_blocks_(?P<blocks>[a-z]+))?(?:_scale(?P<scale>\d+(?:\.\d+)?))?\b")
 # The names that kernels give them, in the order in which they are made of one another.
 _ORDER = ("S", "m", "m base 2", "correction", "P", "l", "-l", "O", "dP", "delta", "dS", "dV", "dK", "dQ")
 _PLAIN = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype")
-EXTRAS = ("window", "softcap", "alibi", "sink", "views", "packed")  # of chapter 12, by their flags
+EXTRAS = ("window", "softcap", "alibi", "sink", "views", "packed", "block_mask")  # of chapter 12, by their flags
 
 
 def problem_of_case(text: str) -> "JsonObject | None":
@@ -27,6 +28,7 @@ def problem_of_case(text: str) -> "JsonObject | None":
     if found["left"]:
         problem["window"] = f"{found['left']},{found['right']}".replace("all", "-1")
     problem |= {name: True for name in ("alibi", "sink", "views", "packed") if found[name]}
+    problem |= {"block_mask": found["blocks"]} if found["blocks"] else {}
     return problem | {name: float(found[name]) for name in ("softcap", "scale") if found[name]}
 
 

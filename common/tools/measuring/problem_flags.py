@@ -11,7 +11,7 @@ from tools.record import Problem, read_label
 
 # What the programs are told as it was said; N of the queries, of which there may be several, apart.
 FIELDS = ("batch", "heads", "kv_heads", "seq_k", "head_dim", "dtype", "causal", "window", "softcap", "alibi", "sink",
-          "views", "packed", "head_dim_v", "seed", "device")
+          "views", "packed", "block_mask", "head_dim_v", "seed", "device")
 LARGEST_INT, LARGEST_SEED = 2**31 - 1, 2**63 - 2  # that the programs can hold
 HEAD_DIM_STEP, LARGEST_HEAD_DIM = 8, 256  # of all chapters
 # All that only chapters take, a rung too: {argparse's name: flag}.
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser, several: bool,
                        ("views", "tensors lie as [B, N, H, D], with gaps"),
                        ("packed", "B sequences of unequal length, one behind the other, the longest of N tokens")]:
         shape.add_argument(f"--{name}", action="store_true", default=None, help=what)
+    shape.add_argument("--block-mask", choices=["documents", "prefix", "dilated", "scattered"], help="a block mask")
     shape.add_argument("--head-dim-v", type=at_least_one, metavar="N", help="D of V and O (default: that of Q and K)")
     shape.add_argument("--direction", choices=["forward", "backward"], help=direction)
     shape.add_argument("--seed", type=at_least_zero, metavar="N", help="of the random inputs")

@@ -18,20 +18,23 @@ class Problem:
     head_dim: int
     dtype: str
     causal: bool
-    extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views_dv128_packed900_900
+    extras: str = ""  # as attention::label has them: window64_0_softcap20_alibi_sink_views_dv128_packed900_900,
+    # or at the end blocks_documents
 
     def asked(self) -> dict[str, Any]:
         """As the package flash_attention_workbook wants it, extras by their names: "window" (left, right), "softcap",
-        "head_dim_v", and True for "alibi", "sink", "views" and "packed"."""
+        "head_dim_v", and True for "alibi", "sink", "views", "packed" and "blocks"."""
         named: dict[str, Any] = {}
-        for left, right, cap, head_dim_v, name in self._extras():
-            which = "window" if left else "softcap" if cap else "head_dim_v" if head_dim_v else name
+        for left, right, cap, head_dim_v, pattern, name in self._extras():
+            which = ("window" if left else "softcap" if cap else "head_dim_v" if head_dim_v else
+                     "blocks" if pattern else name)
             named[which] = ((int(left), int(right)) if left else float(cap) if cap else
                             int(head_dim_v) if head_dim_v else True)
         return {**{field: value for field, value in vars(self).items() if field != "extras"}, **named}
 
-    def _extras(self) -> list[tuple[str, str, str, str, str]]:
-        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|dv(\d+)|([a-z]+)(?:\d+_\d+)?", self.extras)
+    def _extras(self) -> list[tuple[str, str, str, str, str, str]]:
+        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|dv(\d+)|blocks_([a-z]+)|([a-z]+)(?:\d+_\d+)?",
+                          self.extras)
 
     def flags(self) -> list[str]:
         """For a chapter's program, every one of them."""
@@ -46,8 +49,8 @@ class Problem:
         }
         return [*(f"--{name}={value}" for name, value in values.items()), "--causal" if self.causal else "--no-causal",
                 *(f"--window={left},{right}" if left else f"--softcap={cap}" if cap else
-                  f"--head-dim-v={head_dim_v}" if head_dim_v else f"--{name}"
-                  for left, right, cap, head_dim_v, name in self._extras())]
+                  f"--head-dim-v={head_dim_v}" if head_dim_v else f"--block-mask={pattern}" if pattern else f"--{name}"
+                  for left, right, cap, head_dim_v, pattern, name in self._extras())]
 
     def length(self) -> str:
         return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"
@@ -76,7 +79,7 @@ def read_label(text: str) -> tuple[Problem, bool]:
     found = re.fullmatch(r"B(\d+)_H(\d+)(?:_Hkv(\d+))?_(?:N(\d+)|Nq(\d+)_Nk(\d+))"
                          r"_D(\d+)_(fp16|bf16)_(causal|full)(_rope)?"
                          r"((?:_window-?\d+_-?\d+)?(?:_softcap[\d.e+-]+)?(?:_alibi)?(?:_sink)?(?:_views)?(?:_dv\d+)?"
-                         r"(?:_packed\d+_\d+)?)",
+                         r"(?:_packed\d+_\d+)?(?:_blocks_[a-z]+)?)",
                          text)
     if not found:
         raise ValueError(f"{text} names no problem")

@@ -24,7 +24,7 @@ from tools.showing.book import CODE_SPAN, COMMENT, LINK
 from tools.showing.lesson_numbers import FENCED, REFERENCE, TABLE
 
 # The pages of a chapter that are its lesson. The others (in_depth.md, ..) may be as long as what they tell.
-LESSON_PAGES = ("README.md", "backward.md", "packed.md")
+LESSON_PAGES = ("README.md", "backward.md", "packed.md", "blocks.md")
 WORDS = 2200
 LONG = {"06": 3000, "07": 3000, "08": 3000, "09": 3000, "10": 3000}  # chapters with more to tell, words a page
 NUMBERS, PICTURES = 80, 3

@@ -1,4 +1,5 @@
-"""12_variants: a window's tiles, where the rows of a head lie, a sink's share of a row, and packed tiles in a list."""
+"""12_variants: a window's tiles, where the rows of a head lie, a sink's share of a row, packed tiles in a list, and the
+lists of a block mask."""
 
 import math
 
@@ -154,4 +155,67 @@ def end_of_a_box() -> Drawing:
                 picture.text(left + (j + 0.5) * size - 2, y - 7, str(j), color="note", at="middle")
     picture.text(left + rows * size + 6, 84, "the dimension's end", color="note")
     picture.text(14, 220, "A4 is at j = 3 and i = 1, since 3 + 1 = 4.", color="note")
+    return picture
+
+
+_DOCUMENTS = (10, 3, 11)  # positions of the small block mask, in tiles of 4
+
+
+def _block_kind(row: int, column: int) -> str:
+    """Of a tile of documents, each seen up to a query itself: left out, cut, or seen as a whole."""
+    document = [number for number, length in enumerate(_DOCUMENTS) for _ in range(length)]
+    part = range(_TILE)
+    seen = [document[row * _TILE + i] == document[column * _TILE + j] and column * _TILE + j <= row * _TILE + i
+            for i in part for j in part]
+    return "blue" if all(seen) else "orange-pale" if any(seen) else "empty"
+
+
+def blocks() -> Drawing:
+    """The tiles of three documents, and the list of each row."""
+    tiles = sum(_DOCUMENTS) // _TILE
+    kinds = [[_block_kind(row, column) for column in range(tiles)] for row in range(tiles)]
+    listed = sum(kind != "empty" for row in kinds for kind in row)
+    lengths = ", ".join(map(str, _DOCUMENTS))
+    picture = Drawing(326, "A block mask and its lists", f"Documents of {lengths} tokens in tiles of four. A row's list "
+                      "has the tiles in which a pair is seen: those from the beginning of its first document to the "
+                      f"diagonal. {listed} of {tiles ** 2} tiles are listed. Tiles at the diagonal or at the edge of a "
+                      "document are cut, and the list says so.")
+    left, top, size = 20.0, 62.0, 32.0
+    picture.text(14, 26, f"{listed} of {tiles ** 2} tiles are listed", size=15, bold=True)
+    picture.text(left, 52, "keys →", color="note")
+    picture.text(left + tiles * size + 24, 52, "each row's list", color="note")
+    picture.cells(left, top, tiles, tiles, size, lambda column, row: kinds[row][column], gap=2)
+    for row in range(tiles):
+        words = ", ".join(str(column) for column in range(tiles) if kinds[row][column] != "empty")
+        picture.text(left + tiles * size + 24, top + row * size + 21, words, bold=True)
+    y = top + tiles * size + 24
+    for x, color, words in [(14, "blue", "whole"), (98, "orange", "cut: has bits"), (232, "empty", "left out")]:
+        picture.box(x, y - 12, 16, 16, color, pale=color == "orange")
+        picture.text(x + 23, y + 1, words)
+    picture.text(14, y + 32, f"Documents of {lengths} tokens, in tiles of {_TILE}.", color="note")
+    return picture
+
+
+def turns() -> Drawing:
+    """The same tiles with their turns at adding to dQ, and the list of each column."""
+    tiles = sum(_DOCUMENTS) // _TILE
+    there = [[_block_kind(row, column) != "empty" for column in range(tiles)] for row in range(tiles)]
+    picture = Drawing(312, "Whose turn it is", "The listed tiles, each with its place in the list of its row, from 0. "
+                      "Below each column stand the rows of its list.")
+    left, top, size = 20.0, 62.0, 40.0
+    picture.text(14, 26, "each tile's place in its row", size=15, bold=True)
+    picture.text(left, 52, "keys →", color="note")
+    for row in range(tiles):
+        for column in range(tiles):
+            turn = sum(there[row][:column])
+            last = there[row][column] and not any(there[row][column + 1:])
+            picture.box(left + column * size, top + row * 32, size - 2, 30,
+                        "purple" if last else "blue" if there[row][column] else "empty",
+                        str(turn) if there[row][column] else "", pale=there[row][column])
+    y = top + tiles * 32 + 22
+    for column in range(tiles):
+        rows = " ".join(str(row) for row in range(tiles) if there[row][column])
+        picture.text(left + column * size + size / 2, y, rows, size=12.5, color="note", at="middle")
+    picture.text(left + tiles * size + 10, y, "its rows", color="note")
+    picture.text(14, y + 26, "Purple: nobody comes after it, and it writes dQ.", color="note")
     return picture

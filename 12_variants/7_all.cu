@@ -1,9 +1,9 @@
-// Chapter 12, rung 6, all: every combination of the extras.
+// Chapter 12, rung 7, all: every combination of the extras.
 //
-// What changed since 5_packed: no line of the loops. This is the table of kernels. A problem without a window takes
+// What changed since 6_blocks: no line of the loops. This is the table of kernels. A problem without a window takes
 // that of score or views; one with a window and no score function takes that of window; two more have both. Each of
 // them takes a sink if there is one. Packed sequences take that of packed, or one kernel for every window and score
-// function.
+// function. A block mask takes that of blocks, and has none of the others beside it but a sink.
 //
 // Expected limit: an extra that a kernel has and a problem has not costs a comparison here and there.
 #include "backward.h"
@@ -11,15 +11,32 @@
 
 namespace variants {
 
-extern const attention::Forward window_forward, score_forward, packed_forward;
-extern const attention::Backward window_backward, score_backward, packed_backward;
+extern const attention::Forward window_forward, score_forward, packed_forward, blocks_forward;
+extern const attention::Backward window_backward, score_backward, packed_backward, blocks_backward;
 
 namespace {
 
 bool has_window(const Problem& p) { return p.window_left >= 0 || p.window_right >= 0; }
 bool has_any(const Problem& p) { return has_window(p) || p.softcap > 0 || p.alibi; }
+bool has_blocks(const Problem& p) { return p.blocks != attention::BlockPattern::none; }
+
+// One line if there is another extra beside a block mask than those that the rung `blocks` takes.
+std::string not_beside_blocks(const Problem& p) {
+  if (!has_blocks(p)) return "";
+  const std::string why = attention::extras_unsupported(p, blocks_forward.takes);
+  return why.empty() ? why : "beside a block mask, " + why;
+}
+std::string forward_unsupported(const Problem& p) {
+  const std::string why = not_beside_blocks(p);
+  return why.empty() ? not_8_to_128_nor_own_v(p) : why;
+}
+std::string backward_unsupported(const Problem& p) {
+  const std::string why = not_beside_blocks(p);
+  return why.empty() ? backward_not_8_to_128_nor_own_v(p) : why;
+}
 
 void forward_of_any(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  if (has_blocks(p)) return blocks_forward.run(p, args, stream);
   const auto run = p.packed         ? has_any(p) ? run_forward<PackedWithAny> : packed_forward.run
                    : !has_window(p) ? score_forward.run
                    : p.softcap > 0  ? run_forward<CappedWindow>
@@ -29,6 +46,7 @@ void forward_of_any(const Problem& p, const ForwardArgs& args, cudaStream_t stre
 }
 
 void backward_of_any(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  if (has_blocks(p)) return blocks_backward.run(p, args, stream);
   const auto run = p.packed         ? has_any(p) ? run_backward<PackedWithAny> : packed_backward.run
                    : !has_window(p) ? score_backward.run
                    : p.softcap > 0  ? run_backward<CappedWindow>
@@ -38,14 +56,14 @@ void backward_of_any(const Problem& p, const BackwardArgs& args, cudaStream_t st
 }
 
 constexpr unsigned everything = attention::views | attention::own_v | attention::window | attention::softcap |
-                                attention::alibi | attention::sink | attention::packed;
+                                attention::alibi | attention::sink | attention::packed | attention::blocks;
 
-constexpr attention::Forward all_forward = {.unsupported = not_8_to_128_nor_own_v,
+constexpr attention::Forward all_forward = {.unsupported = forward_unsupported,
                                             .workspace_bytes = forward_workspace,
                                             .run = forward_of_any,
                                             .writes_lse = true,
                                             .takes = everything};
-constexpr attention::Backward all_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
+constexpr attention::Backward all_backward = {.unsupported = backward_unsupported,
                                               .workspace_bytes = backward_workspace,
                                               .run = backward_of_any,
                                               .takes = everything};
