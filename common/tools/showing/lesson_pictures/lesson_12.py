@@ -176,10 +176,10 @@ def blocks() -> Drawing:
     kinds = [[_block_kind(row, column) for column in range(tiles)] for row in range(tiles)]
     listed = sum(kind != "empty" for row in kinds for kind in row)
     lengths = ", ".join(map(str, _DOCUMENTS))
-    picture = Drawing(326, "A block mask and its lists", f"Documents of {lengths} tokens in tiles of four. A row's list "
-                      "has the tiles in which a pair is seen: those from the beginning of its first document to the "
-                      f"diagonal. {listed} of {tiles ** 2} tiles are listed. Tiles at the diagonal or at the edge of a "
-                      "document are cut, and the list says so.")
+    picture = Drawing(326, "A block mask and its lists", f"Documents of {lengths} tokens in tiles of four. A row's "
+                      "list has the tiles in which a pair is seen: those from the beginning of its first document to "
+                      f"the diagonal. {listed} of {tiles ** 2} tiles are listed. Tiles at the diagonal or at the edge "
+                      "of a document are cut, and the list says so.")
     left, top, size = 20.0, 62.0, 32.0
     picture.text(14, 26, f"{listed} of {tiles ** 2} tiles are listed", size=15, bold=True)
     picture.text(left, 52, "keys →", color="note")
