@@ -613,6 +613,14 @@ __global__ void __launch_bounds__(threads, 1)
 
 }  // namespace of_backward
 
+// As in chapter 10. With a block mask blocks of one head wait for one another as with a causal mask: a block has few
+// steps, whatever the list is.
+template <class X>
+int heads_in_a_round(Problem p) {
+  if constexpr (X::blocks) p.mask = attention::Mask::causal;
+  return attention::kv_heads_that_share_the_l2(p);
+}
+
 template <class X>
 void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
@@ -644,8 +652,8 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
     launch_grid(
         of_backward::gradients<T, D, X>,
         {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>) + X::blocks * 2 * sizeof(QueryStep), stream},
-        Blocks::dependent, maps, p, attention::kv_heads_that_share_the_l2(p), typename X::Score(p, args.alibi), stats,
-        dq_sum, turns, tickets, lists);
+        Blocks::dependent, maps, p, heads_in_a_round<X>(p), typename X::Score(p, args.alibi), stats, dq_sum, turns,
+        tickets, lists);
     if (p.sink)
       launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink, sequences);
   });

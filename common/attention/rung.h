@@ -68,8 +68,8 @@ struct ForwardArgs {
   const float* sink = nullptr;        // [H], natural logarithms
   const int* cu_seqlens_q = nullptr;  // [B + 1], where packed sequences begin, and the last one ends:
   const int* cu_seqlens_k = nullptr;  // 0 first, none below the one before it, the last at most total_q or total_k
-  bool zero_rest = false;             // rows of results behind the last sequence become zeros; else nobody writes them
   BlockMask blocks = {};
+  bool zero_rest = false;             // rows of results behind the last sequence become zeros; else nobody writes them
 };
 
 struct BackwardArgs {
@@ -92,8 +92,8 @@ struct BackwardArgs {
   float* d_sink = nullptr;            // [H]
   const int* cu_seqlens_q = nullptr;  // [B + 1]
   const int* cu_seqlens_k = nullptr;  // [B + 1]
-  bool zero_rest = false;             // as above
   BlockMask blocks = {};
+  bool zero_rest = false;             // as above
 };
 
 // One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not

@@ -156,7 +156,7 @@ def _as_c(problem):
         alibi, sink, views, begins, blocks = (64 if one else None for one in there)  # no address that anybody reads
         totals = (made.batch * made.seq_q, made.batch * made.seq_k) if begins else (0, 0)  # at most
         made.of_extras = Extras(*(window or (-1, -1)), softcap or 0, alibi, sink, sink, *[views] * len(Extras.TENSORS),
-                                begins, begins, *totals, *[blocks] * 3, *[1 if blocks else 0] * 4)
+                                begins, begins, *totals, 0, *[blocks] * 3, *[1 if blocks else 0] * 4)
         made.extras = ctypes.addressof(made.of_extras)
     return made
 

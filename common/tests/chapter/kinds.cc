@@ -416,11 +416,13 @@ std::string not_all_nan(const Pass& pass, const Problem& p, harness::DeviceTenso
   else
     pass.run(p, device.forward_args(), nullptr);
   check(cudaDeviceSynchronize());
+  // Kernels fill them with ones, of which every 16 and every 32 are a NaN. A sum of NaNs has other bits.
   for (const harness::GuardedBuffer* result : results) {
-    std::vector<unsigned char> bytes(result->bytes());
-    result->download(bytes.data());
-    if (std::any_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != 0xff; }))
-      return "a result is not NaN";
+    std::vector<uint16_t> halves(result->bytes() / sizeof(uint16_t));
+    result->download(halves.data());
+    const bool fp32 = result == &device.lse || result == &device.d_sink;
+    for (size_t i = 0; i < halves.size(); i++)
+      if (fp32 ? i % 2 && (halves[i] & 0x7fff) <= 0x7f80 : halves[i] != 0xffff) return "a result is not NaN";
   }
   return device.broken_guard();
 }
