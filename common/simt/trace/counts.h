@@ -84,6 +84,7 @@ struct ForExercises {
   // In kernels that are compiled for it, workbook_chapter(COMPARISONS): what threads compare after a vote of their
   // warp, before its next product by mma.
   std::uint64_t comparisons_after_votes = 0;
+  std::uint64_t bytes_after_votes = 0;  // that threads write in between, to whatever memory and to arrays of their own
 };
 
 struct LaunchCounts {

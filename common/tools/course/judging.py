@@ -21,7 +21,8 @@ _IN_WORDS = {"votes_alone": "votes of a warp while no product of its own runs", 
              "flops_out_of_turn": "flops of products that start outside of a turn",
              "flops_of_a_block": "matrix flops of one block",
              "copies_alone": "copies that land before a product has run beside them",
-             "comparisons_after_votes": "comparisons between the warp's vote and its next product"}
+             "comparisons_after_votes": "comparisons between the warp's vote and its next product",
+             "bytes_after_votes": "bytes that threads write between the warp's vote and its next product"}
 
 KernelCounts = tuple[str, dict[str, float]]  # of a launch: (kernel, {"global_load sectors": 12, ..})
 
