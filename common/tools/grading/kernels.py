@@ -36,10 +36,10 @@ _ADDRESSES = re.compile(r"\{@([0-9a-f,]{1,400})\}?")
 _LONGEST_LINE = 300
 # Or an object that says that it is one of -flto starts a compiler once more, with options of its own.
 _NO_PLUGIN = ("-fno-lto", "-fno-use-linker-plugin")
-# With these nothing that is handed in gets out of a local array untold. g++ tells the engine of no access to a variable
+# With this nothing that is handed in gets out of a local array untold. g++ tells the engine of no access to a variable
 # whose address it can follow, so it follows none. Where nobody takes an array's address, an index that is out of bounds
-# ends the kernel (kernel_host.cc).
-_NOTHING_UNTOLD = ("-fno-tree-pta", "-fsanitize=bounds-strict", "-fno-sanitize-recover=bounds-strict")
+# ends the kernel (workbook.cmake).
+_NOTHING_UNTOLD = ("-fno-tree-pta",)
 # But where an object is passed or returned by value, the call reads or writes it untold. Which calls do, the compiler
 # writes down (calls_untold).
 _WRITE_DOWN, _MOST_WRITTEN_DOWN = "-fdump-tree-tsan1=", 32 * 1024**2
