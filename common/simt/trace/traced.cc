@@ -6,8 +6,8 @@
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 
-// What g++ has code call at an index that is beyond its dimension: of -fsanitize=bounds-strict, whose own library is not
-// here.
+// What g++ has code call at an index that is beyond its dimension: of -fsanitize=bounds-strict, whose own library is
+// not here.
 extern "C" [[noreturn]] void __ubsan_handle_out_of_bounds_abort(const void*, std::size_t) {
   if (simt::worker == nullptr || !simt::worker->in_kernel()) std::abort();
   simt::worker->fail(

@@ -12,8 +12,8 @@ _NO_CODE = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|(?<!\w)
                       r"|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.DOTALL | re.MULTILINE)
 _TYPES = ("struct", "class", "enum", "union")
 _RUNS = "a variable outside of functions, whose first value is no number and which is not constexpr"
-NOT_CONST = ("a variable outside of functions that is not const: in an exercise no kernel may write to it; what threads "
-             "share belongs in __shared__ memory, and what remains in the kernel's arguments")
+NOT_CONST = ("a variable outside of functions that is not const: in an exercise no kernel may write to one; what "
+             "threads share belongs in __shared__ memory")
 # Words of a variable whose first value, of numbers, calls nothing; the types may have no other meaning in the file.
 _PLAIN = re.compile(r"static|inline|const|volatile|__(?:device|constant|managed)__|auto|bool|char|double|float|int|long"
                     r"|short|signed|unsigned|std|:|(?:u?int(?:8|16|32|64)_t|size_t)")

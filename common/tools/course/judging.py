@@ -17,7 +17,8 @@ PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
 
-_IN_WORDS = {"votes_alone": "votes of a warp while no product of its own runs",  # counts for exercises alone
+# Counts for exercises alone.
+_IN_WORDS = {"votes_alone": "votes, matches and reductions of a warp while no product of its own runs",
              "flops_out_of_turn": "flops of products that start outside of a turn",
              "flops_of_a_block": "matrix flops of one block",
              "copies_alone": "copies that land before a product has run beside them",
@@ -378,8 +379,12 @@ def sum_of(launches: list[KernelCounts], count: str, kernel: str = "") -> "float
 
 
 def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None":
+    counted: "dict[str, list[KernelCounts] | str]" = {}  # once for each problem
     for limit in exercise.limits:
-        launches = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
+        problem = str(limit["problem"])
+        if problem not in counted:
+            counted[problem] = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
+        launches = counted[problem]
         if isinstance(launches, str):
             stopped = _ENGINE.search(launches)
             return Objection([stopped[1]], ENGINE) if stopped else Objection([launches], "")

@@ -278,8 +278,8 @@ def _names(code: str, visible: list[str], may: list[str], calls: set[str]) -> "O
             if _declared(words, at, types):  # in the place of what the sources call so
                 if wrong := declare(word, at):
                     return _doubt(number, wrong)
-            elif words[at + 1 : at + 2] == ["("] and not member and not mine.open.get(word, True) and not _begins_a_member(
-                    words, at, own_types):
+            elif words[at + 1 : at + 2] == ["("] and not member and not mine.open.get(word, True) and not \
+                    _begins_a_member(words, at, own_types):
                 return _doubt(number, f"{word}, which is called and is no function here")
             continue
         if word in own_types and _begins_a_type(words, at):
@@ -366,8 +366,9 @@ def _points_to_functions(words: list[str], types: set[str], of_sources: set[str]
     """Whether something here may be a function's address, or the type of one. What is an address can be changed: a call
     of it may be one of anything."""
     lambdas = {words[at] for at in range(len(words) - 2) if words[at + 1 : at + 3] == ["=", "["]}
-    functions = of_sources - KEYWORDS - _WORDS | _MORE_FUNCTIONS | {word for at, word in enumerate(words) if at and words[
-        at - 1] in types and _NAME.fullmatch(word) and words[at + 1 : at + 2] == ["("] and _is_a_function(words, at)}
+    own = {word for at, word in enumerate(words) if at and words[at - 1] in types and _NAME.fullmatch(word)
+           and words[at + 1 : at + 2] == ["("] and _is_a_function(words, at)}
+    functions = of_sources - KEYWORDS - _WORDS | _MORE_FUNCTIONS | own
     for at, word in enumerate(words):
         before, after = words[at - 1] if at else ";", words[at + 1] if at + 1 < len(words) else ";"
         if word == "[" and before in "+*-~" or word == "*" and before == "(" and after == ")":
@@ -387,7 +388,7 @@ def _points_to_functions(words: list[str], types: set[str], of_sources: set[str]
 
 
 def _called_types(words: list[str]) -> set[str]:
-    """Types whose objects can be called: own ones with an operator(), and as parameters those of templates, and auto."""
+    """Types whose objects can be called: own ones with an operator(); as parameters those of templates, and auto."""
     text = " ".join(words)
     found = {"auto", *re.findall(r"[<,] (?:class|typename) (\w+)(?= [>,])", text)}
     for one in re.finditer(r"\b(?:struct|class) (\w+) \{", text):

@@ -181,8 +181,8 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     found = {name: one for name, one in found.items() if name not in strange}
     others = [name for name in names if name not in found and name not in strange]
     if others:
-        say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own; with the "
-            "roster's id in its name, as in exampleada_1001_hw1, a submission is that person's.")
+        say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own; with "
+            "the roster's id in its name, as in exampleada_1001_hw1, a submission is that person's.")
     return found
 
 
