@@ -104,15 +104,12 @@ endif()
 # workbook_kernel_sources(FILES..): sources of kernels, which are .cu for both compilers. g++ compiles them with the flags of
 # common/simt/kernel_flags.cmake: for a target with the property SIMT_TRACED, so that the engine's observers see what they do.
 include(${CMAKE_CURRENT_LIST_DIR}/../simt/kernel_flags.cmake)
-# An index beyond its dimension ends a traced kernel, for a learner as in grading: where nobody takes an array's address, the
-# engine hears of no access.
-set(workbook_traced_flags ${simt_traced_flags} -fsanitize=bounds-strict -fno-sanitize-recover=bounds-strict)
 function(workbook_kernel_sources)
   if(NOT WORKBOOK_CUDA)
     set(traced $<BOOL:$<TARGET_PROPERTY:SIMT_TRACED>>)
     # -O1: these kernels are compiled more often than they run, for half as long, and run hardly longer
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
-                                COMPILE_OPTIONS "-xc++;$<${traced}:${workbook_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>;-O1")
+                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>;-O1")
   endif()
 endfunction()
 
@@ -133,7 +130,7 @@ function(workbook_precompiled target)
   else()
     get_target_property(traced ${target} SIMT_TRACED)
     if(traced)
-      target_compile_options(${target} PRIVATE ${workbook_traced_flags} -O1)
+      target_compile_options(${target} PRIVATE ${simt_traced_flags} -O1)
     else()
       target_compile_options(${target} PRIVATE ${simt_plain_flags} -O1)
     endif()

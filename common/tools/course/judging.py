@@ -82,15 +82,28 @@ class _ThisTree(Workshop):
 HERE = _ThisTree()
 
 
-class Beside(_ThisTree):
-    """This tree, but for the book's text of other exercises."""
+# With these nothing of a kernel gets out of a local array untold, in grading. g++ tells the engine of no access to a
+# variable whose address it can follow, so it follows none. Where nobody takes an array's address, an index that is out
+# of bounds ends the kernel (simt/trace/traced.cc). Counts are other ones with these flags: less leaves a loop.
+AS_GRADED = ("-fno-tree-pta", "-fsanitize=bounds-strict", "-fno-sanitize-recover=bounds-strict")
 
-    def __init__(self, name: str, books: list[str], texts: dict[str, str], if_need_be: dict[str, str]):
-        """texts {file: text}; of if_need_be those that do not compile otherwise."""
+
+class Beside(_ThisTree):
+    """This tree, but for the book's text of other exercises, and traced kernels of one file as grading compiles it."""
+
+    def __init__(self, name: str, books: list[str], texts: dict[str, str], if_need_be: dict[str, str],
+                 as_graded: "dict[str, str] | None" = None):
+        """texts {file: text}; of if_need_be those that do not compile otherwise; of as_graded, where kernels are
+        traced, those that are not among the others."""
         self.name, self.books, self._texts, self._if_need_be = name, tuple(books), texts, if_need_be
+        self._as_graded = as_graded or {}
 
     def built(self, preset: str, targets: list[str]) -> Path:
+        traced = preset == "cpu" and bool(self._as_graded) and any("_traced" in target for target in targets)
         try:
+            if traced:
+                texts = {**self._as_graded, **self._texts}
+                return substitutes.built_beside(preset, targets, texts, self.name, AS_GRADED)
             if not self._texts:
                 return super().built(preset, targets)
             return substitutes.built_beside(preset, targets, self._texts, self.name)
