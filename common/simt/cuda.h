@@ -9,6 +9,7 @@
 #include "simt/cuda/math.h"
 #include "simt/cuda/runtime.h"
 #include "simt/cuda/thread.h"
+#include "simt/cuda/vectors.h"
 #include "simt/engine/launch.h"
 #include "simt/engine/types.h"
 #include "simt/hopper/hopper.h"

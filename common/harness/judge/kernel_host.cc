@@ -50,16 +50,6 @@ extern "C" int backtrace(void** to, int size) {
   return std::max(walk.found, 0);
 }
 
-// What g++ has a handed-in text call at an index that is beyond its dimension: -fsanitize=bounds-strict, whose own
-// runtime library is not here.
-extern "C" [[noreturn]] void __ubsan_handle_out_of_bounds_abort(const void*, size_t) {
-  if (simt::worker == nullptr || !simt::worker->in_kernel()) std::abort();
-  simt::worker->fail(
-      cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(__builtin_return_address(0)),
-      "out of bounds: an index is beyond its dimension (all of an array can be reached from a pointer to "
-      "its first element)");
-}
-
 // The dynamic linker's, which is not there: where this thread's copy of the program's thread-local variables is.
 extern "C" void* __tls_get_addr(size_t* module_and_offset) {
   static const auto program = [] {

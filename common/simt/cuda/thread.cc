@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <string>
 
 #include "simt/cuda/atomics.h"
@@ -20,8 +21,11 @@ void* dynamic_shared_memory() { return this_worker("dynamic shared memory").dyna
 int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
 
 void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
-  make_room(
-      this_worker(name).collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true));
+  Worker& self = this_worker(name);
+  // Matches and reductions tell a lane of all others, as votes do.
+  const bool tells = std::strncmp(name, "__match", 7) == 0 || std::strncmp(name, "__reduce", 8) == 0;
+  if (tells && static_cast<int>(self.current().lane) == std::countr_zero(mask)) self.observe(&Observer::voted);
+  make_room(self.collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true));
 }
 
 static_assert(sizeof(Wait) == sizeof(SpaceOfWait));

@@ -1,4 +1,4 @@
-// CUDA's vector types that types.h does not have: no chapter uses them.
+// CUDA's vector types that types.h does not have: no chapter uses them, but who solves an exercise may.
 #pragma once
 
 #include "simt/engine/types.h"

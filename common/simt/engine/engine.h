@@ -173,6 +173,7 @@ class Worker {
   MemoryAccess memory_access(const void* pc, const void* pointer, std::size_t size, Access access) const;
   void tell_of_access(const void* pc, const void* pointer, std::size_t size, Access access, bool is_volatile = false) {
     if (observers_.empty() || computing()) return;
+    if (writes_are_told && writes(access)) observe(&Observer::wrote, size);
     if (!locals_are_told && !products_under_way() && in_kernels_frames(reinterpret_cast<std::uintptr_t>(pointer)))
       return;
     MemoryAccess made = memory_access(pc, pointer, size, access);

@@ -60,6 +60,9 @@ struct NamedStep {
 // variables.)
 inline bool locals_are_told = false;
 
+// Whether they hear `wrote` at each write, also to such variables: where exercises are counted.
+inline bool writes_are_told = false;
+
 // What happens in a launch, in the order in which it does. "The thread" is the current one.
 class Observer {
  public:
@@ -82,6 +85,7 @@ class Observer {
   virtual void matrix_product(std::uint64_t /*flops*/) {}
   virtual void shuffled() {}
   virtual void voted() {}
+  virtual void wrote(std::size_t /*bytes*/) {}  // the thread, wherever it is, if writes_are_told
   virtual void compared() {}  // the thread has compared two numbers, where its kernel is compiled to tell of that
   virtual void watched(const WatchedValue&) {}
   virtual void step_named(const NamedStep&) {}

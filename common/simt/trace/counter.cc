@@ -261,6 +261,10 @@ void Counter::compared() {
   if (now_.after_a_vote[worker->current().number / 32]) ++current_.for_exercises.comparisons_after_votes;
 }
 
+void Counter::wrote(std::size_t bytes) {
+  if (now_.after_a_vote[worker->current().number / 32]) current_.for_exercises.bytes_after_votes += bytes;
+}
+
 void Counter::arrived(const Awaited& at, bool waits) {
   if (!waits && dynamic_cast<const NamedBarrier*>(&at) != nullptr) now_.in_turn.reset(worker->current().number / 32);
 }

@@ -67,6 +67,7 @@ class Counter final : public Observer {
   void shuffled() override;
   void voted() override;
   void compared() override;
+  void wrote(std::size_t bytes) override;
   void released(Orders orders, const Awaited* what, const ThreadSet& threads, const Worker& block) override;
   void arrived(const Awaited& at, bool waits) override;
   void waited_at(const NamedBarrier& barrier, const Wait& wait) override;

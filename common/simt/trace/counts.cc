@@ -57,7 +57,10 @@ Counts& Counts::operator+=(const Counts& other) {
 
 Counter* trace_counter() { return counters().empty() ? nullptr : counters().back().get(); }
 
-void trace_begin() { add(*counters().emplace_back(std::make_unique<Counter>())); }
+void trace_begin() {
+  add(*counters().emplace_back(std::make_unique<Counter>()));
+  writes_are_told = true;
+}
 
 void trace_add(LaunchCounts launch) {
   counters().back()->launches.push_back(std::move(launch));
@@ -69,6 +72,7 @@ std::vector<LaunchCounts> trace_end() {
   const std::unique_ptr<Counter> ended = std::move(counters().back());
   counters().pop_back();
   remove(*ended);
+  writes_are_told = !counters().empty();
   std::map<const void*, Place> places;
   for (const auto& counted : ended->by_instruction)
     for (const InstructionCounts& each : counted) places[each.pc];
@@ -118,7 +122,8 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
   out << ",\n \"for_exercises\": {\"votes_alone\": " << more.votes_alone
       << ", \"flops_out_of_turn\": " << more.flops_out_of_turn << ", \"flops_of_a_block\": " << more.flops_of_a_block
       << ", \"copies_alone\": " << more.copies_alone
-      << ", \"comparisons_after_votes\": " << more.comparisons_after_votes << "}";
+      << ", \"comparisons_after_votes\": " << more.comparisons_after_votes
+      << ", \"bytes_after_votes\": " << more.bytes_after_votes << "}";
   out << ",\n \"bytes\": {\"read\": ";
   write_traffic(out, launch.read);
   out << ", \"written\": ";

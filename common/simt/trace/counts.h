@@ -76,7 +76,7 @@ struct Traffic {
 // What only some idea gives, where an exercise teaches it and the other counts are the same without it. Compilers may
 // differ in comparisons, so that no test expects a number of them.
 struct ForExercises {
-  std::uint64_t votes_alone = 0;        // of warps none of whose products by wgmma is on its way
+  std::uint64_t votes_alone = 0;  // and matches, and reductions, of warps none of whose products by wgmma is on its way
   std::uint64_t flops_out_of_turn = 0;  // of wgmma: a warp has its turn from a wait at a named barrier to an arrival
                                         // at one that it does not wait at
   std::uint64_t flops_of_a_block = 0;   // the most matrix_flops that one block has
@@ -84,6 +84,7 @@ struct ForExercises {
   // In kernels that are compiled for it, workbook_chapter(COMPARISONS): what threads compare after a vote of their
   // warp, before its next product by mma.
   std::uint64_t comparisons_after_votes = 0;
+  std::uint64_t bytes_after_votes = 0;  // that threads write in between, to whatever memory and to arrays of their own
 };
 
 struct LaunchCounts {

@@ -1,7 +1,20 @@
 // What traced kernels tell observers besides their loads and stores.
 #define SIMT_TRACED  // whose names these are
+#include <cstdlib>
+
 #include "simt/cuda/thread.h"
+#include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
+
+// What g++ has code call at an index that is beyond its dimension: of -fsanitize=bounds-strict, whose own library is
+// not here.
+extern "C" [[noreturn]] void __ubsan_handle_out_of_bounds_abort(const void*, std::size_t) {
+  if (simt::worker == nullptr || !simt::worker->in_kernel()) std::abort();
+  simt::worker->fail(
+      cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(__builtin_return_address(0)),
+      "out of bounds: an index is beyond its dimension (all of an array can be reached from a pointer to "
+      "its first element)");
+}
 
 namespace simt::traced {
 

@@ -208,6 +208,13 @@ class Judging(LittleTree):
         self.assertEqual([call.args for call in built.call_args_list][0],
                          ("cpu", ["05_online_tests"], {"05_online/1_online.cu": "text"}, "05.rescale"))
 
+    def test_traced_kernels_are_compiled_as_grading_does_so_that_both_say_the_same(self):
+        mine = {"05_online/1_online.cu": "mine"}
+        with mock.patch.object(substitutes, "built_beside", return_value=Path("beside")) as built:
+            self.judged({"plain": failure(ELEMENT)}, workshop=judging.Beside("05.rescale", [], {}, {}, mine))
+        self.assertEqual([call.args for call in built.call_args_list], [
+            ("cpu", [program], mine, "05.rescale", judging.AS_GRADED) for program in ("05_online_traced_tests", "05_online_traced")])
+
     def test_what_does_not_compile_elsewhere_is_the_books_too(self):
         other, mine = "05_online/2_tiles.cu", "05_online/1_online.cu"
         for broken, calls in ((other, 2), (mine, 1)):

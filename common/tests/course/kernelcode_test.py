@@ -5,9 +5,11 @@ import time
 import unittest
 
 from tools import course
-from tools.course.initializers import first_initializer
+from tools.course.initializers import first_variable
 from tools.course.kernelcode import objection, refusal
 
+TEMPLATE = "template <class F> float call(F op, float x) { return op(x); }"
+FUNCTOR = "struct S { __device__ float operator()(float x) const { return x; } };"
 REFUSED = [
     ("replaces a library function", 'extern "C" void* memcpy(void* a, const void* b, size_t n) { return a; }',
      "string"),
@@ -41,6 +43,26 @@ REFUSED = [
     ("or so", "using F = void(int); F* f[1]; f[0](1);", "no name"), ("or so", "using F = void(int); (*(F*)5)(1);", "no name"),
     ("or so", "using F = void(int); ((F*)5)(1);", "no name"), ("or so", "using F = void(int); reinterpret_cast<F*>(5)(1);", "no name"),
     ("a member's address", "(s_row.*m)(1);", "a pointer to a member"), ("a function of elsewhere", "float cosh_(float); l = cosh_(l);", "cosh_"),
+    ("or so, as a member", "using F = float(float); struct H { F* f; }; H h; h.f = (F*)(5); h.f(1);", "f, which is called"),
+    ("or so, as one of a known name", "using F = float(float); struct H { F* warp_max; }; H h; h.warp_max(1);", "warp_max, which is called"),
+    ("or so, of a template", "template <class F> struct H { F* f; }; H<float(float)> h; h.f = 0; h.f(1);", "f, which is called"),
+    ("or so, to a template", f"{TEMPLATE} using F = float(float); l = call((F*)(0x401000), 1);", "op, which is called"),
+    ("a changed address to a template", "template <class F> float call(F op, float x) { op += 64; return op(x); } l = call(expf, 1);", "op, which is called"),
+    ("or so", "template <class F> float call(F op, float x) { F g = (F)(0x401000); return g(x); } l = call(expf, 1);", "g, which is called"),
+    ("a lambda's address to a template", f"{TEMPLATE} l = call(+[](float x) {{ return x; }}, 1);", "op, which is called"),
+    ("or so", f"{TEMPLATE} l = call(*[](float x) {{ return x; }}, 1);", "op, which is called"),
+    ("or so", f"{TEMPLATE} auto g = [](float x) {{ return x; }}; l = call(+g + 64, 1);", "op, which is called"),
+    ("a member's address to a template", "struct S { static __device__ float f(float x) { return x; } }; "
+     f"{TEMPLATE} l = call(S::f, 1);", "op, which is called"),
+    ("an address to a lambda", "const auto f = [](auto op) { return op(1); }; f(max<int>);", "op, which is called"),
+    ("a loop's object for a function", f"{FUNCTOR} for (S vfork; false;) {{}} vfork(1);", "vfork, which is called"),
+    ("or so", f"{FUNCTOR} for (S vfork; false;); vfork(1);", "vfork, which is called"), ("a block's", f"{FUNCTOR} {{ S vfork; }} vfork(1);", "vfork"),
+    ("a parameter for a function", f"{FUNCTOR} const auto f = [](S vfork) {{ return vfork(1); }}; vfork(1);", "vfork, which is called"),
+    ("an object that cannot be called", "struct S { float a; }; S vfork; vfork(1);", "vfork, which is called"),
+    ("a number", "float vfork = 1; l = vfork(3);", "vfork, which is called"),
+    ("no member", "for (float vfork = 0; false;) {} struct S { int v; }; S y; l = lane ? S(y) : vfork(3);", "vfork, which is called"),
+    ("converts to something else", "struct S { using F = float(float); __device__ operator F*() { return (F*)(5); } };", "operator"),
+    ("keeps results in a function", "static __device__ float kept;", "not const"),
     ("letters that look like others", "float а = 1;", "ASCII"),
     ("a digraph", "%:define x", "digraph"), ("hides a type", "int T = 2; l = T;", "T, which is a type"),
 ]
@@ -57,7 +79,11 @@ ALLOWED = ["", "for (int j = lane, n = 3; j < n; j += 32) l += s_row[j];", "floa
           "unsigned all = __reduce_add_sync(0xffffffff, unsigned(lane)); l = all;", "for (;;) {}",
           "l = (float)(lane) * (l + 1);", "if (l > 0) (l) = 1;", "float twice(float x) { return 2 * x; } l = twice(l);",
           "const auto f = [](float x) { return x; };\nl = f(m) * (m);", "l = [&](float x) { return x; }(l);",
-          "float a[2]; l = a[0] * (a[1]);", "while (l > (m)) (void)(l);", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
+          f"{TEMPLATE} {FUNCTOR} const auto f = [](float x) {{ return x; }}; S s; l = call(f, 1) + call(S(), 1) + call(s, 1) + s(1) + S()(1) + S{{}}(1);",
+          "struct A { float v, w; __device__ A(float x) : v(x), w{x} {} __device__ float get() const { return v; } __device__ float twice() const "
+          "{ return 2 * get(); } __device__ A operator+(const A& b) const { return A(v + b.v); } }; A a(0.0f); l = (a + a).twice();",
+          "const auto f = [](auto op, float x) { return op(x); }; l = f([](float x) { return x; }, 1);", "float t[2][3] = {}; float (*u)[3] = t; l = u[0][0];",
+          "typedef unsigned int u32; u32 n = 0; uint k = n; l = k;", "float a[2]; l = a[0] * (a[1]);", "while (l > (m)) (void)(l);", "l = fmax(exp(l), log(m)) + fabs(sqrt(pow(2, floor(l))));"]
 
 
 # Outside of functions: what runs before the program does, and what does not.
@@ -65,13 +91,19 @@ EARLY = ["const int started = early();", "int started = early();", "__device__ i
          "const int started = [] { return 1; }();", "struct Early { int x = early(); } started;", "struct E { int x = early(); }; E e = {};",
          "struct E { inline static int x = early(); };", "template <class T> const int started = early();",
          "int a = 1, b = early();", "const int started =\n    early();", "struct E { E(int) {} }; E e(1);", "const float x = sqrt(2.0f);",
-         "int started = // early\n early();", "namespace { int started = early(); }", "const int x = started;"]
-NOT_EARLY = ["constexpr int rows = 4 * Bc;", "constexpr int rows = early();", "const int rows = 64;", "__device__ float zero = 0;", "__device__ int kept;",
+         "int started = // early\n early();", "namespace { int started = early(); }", "const int x = started;", "struct uint32_t { uint32_t(int) {} }; const uint32_t x = 1;",
+         "struct E { E(int) {} }; const E e = 1;", "const float a = 1, b(early());"]
+NOT_EARLY = ["constexpr int rows = 4 * Bc;", "constexpr int rows = early();", "const int rows = 64;", "const float zero = 0, two[2] = {0, -.5f};", "__constant__ float table[2][2] = {{1, 2}, {3, 1e-3f}};",
+             "const float lowest = -INFINITY;", "const uint32_t bits{0xff};",
              "__device__ float twice(float x) { return 2 * x; }", "template <class T = float>\n__device__ T twice(T x) { const T y = early(); return y; }",
              "struct Pair { float a = 1, b; };", "using Row = float*;", "enum { rows = 4 };", "static_assert(rows(4) == 4);", "float twice(float x);",
              "void later();", "int later(const Problem& p, int n);", "struct E { int get() const { return 1; } };",
              "template <class T, int n>\nstruct Rows { T at[n]; __device__ T first() { T x = early(); return x; } };", "// const int x = early();",
              "__global__ void k(float* a) {\n  const float x = early();\n  a[0] = x;\n}"]
+
+
+# And what no kernel may write to.
+KEPT = ["__device__ float zero = 0;", "__device__ int kept;", "__device__ float sums[2] = {0, 0};", "int kept[2];"]
 
 
 class KernelCode(unittest.TestCase):
@@ -111,20 +143,34 @@ class KernelCode(unittest.TestCase):
     def test_nothing_outside_of_functions_runs_before_the_program(self):
         barrier, reduction = self.course.select(["04.barrier", "05.reduction"])
         text, solution = self.course.text(barrier), self.course.written(reduction)
-        for refused, codes in ((True, EARLY), (False, NOT_EARLY)):
+        for says, codes in (("first value is no number", EARLY), ("is not const", KEPT), ("", NOT_EARLY)):
             for code in codes:
                 mended = text.replace("namespace fusion {\n", f"namespace fusion {{\n{code}\n", 1)
                 written = self.course.replaced(reduction, f"{solution}\n{code}")
                 for one, handed_in in ((barrier, mended), (reduction, written)):
                     with self.subTest(code=code, exercise=one.id):
                         found = refusal(self.course, one, handed_in)
-                        self.assertEqual(bool(found) and "a variable outside of functions" in found.line, refused, found)
-                        if refused:
+                        self.assertEqual(bool(found) and "a variable outside of functions" in found.line, bool(says), found)
+                        if says:
+                            self.assertIn(says, found.line)
                             self.assertTrue(found.refused)
                             at = int(found.line.partition(":")[2].partition(":")[0])
                             self.assertIn(handed_in.splitlines()[at - 1], code.splitlines())
         within = "  const int n = early();\n  int early = [] { return 1; }();"
         self.assertNotIn("outside of functions", str(refusal(self.course, self.exercise, self.course.replaced(self.exercise, within))))
+
+    def test_no_name_comes_to_mean_another_function_to_the_lines_around(self):
+        """So that these would do the exercise's work in another place."""
+        reduction, diagonal = self.course.select(["05.reduction", "08.diagonal"])
+        stub = self.course.handed_out(reduction)
+        for one, code, doubted in [(diagonal, "const auto exp2_approx = [](const float& x) { return x; };", True),
+                                   (diagonal, FUNCTOR + "S exp2_approx;", True), (diagonal, "using exp2_approx = float;", True),
+                                   (diagonal, "const auto f = [](float x) { return x; }; auto exp2_approx = f;", True),
+                                   (diagonal, "const auto f = [](float x) { return x; }; const float exp2_approx = f(1);", False),
+                                   (reduction, stub + "__device__ float expf(float x) { return x; }", True), (reduction, stub, False)]:
+            with self.subTest(code=code):
+                found = refusal(self.course, one, self.course.replaced(one, code))
+                self.assertEqual(bool(found) and "which the lines around call" in found.line, doubted, found)
 
     def test_of_a_file_only_what_the_student_writes(self):
         text = self.course.student_files([self.exercise])[self.exercise.file]
@@ -165,7 +211,7 @@ class KernelCode(unittest.TestCase):
             with self.subTest(code=code[:20]):
                 begin = time.process_time()
                 self.objection(code)
-                first_initializer(code, {1})
+                first_variable(code, {1})
                 self.assertLess(time.process_time() - begin, 1)
         begin = time.process_time()
         found = refusal(self.course, self.exercise, self.course.replaced(self.exercise, "/* " * 300_000))

@@ -249,7 +249,8 @@ class WhatIsOpen(ATree):
         self.write(FILES[0], ONLINE + "// exercise lse: write it\nlse = m + log(l);\n// end lse | lse = 0;\n")
         lse = {**CODE, "id": "05.lse"}
         self.declare(CODE, lse, DEBUG)
-        self.assertIs(self.path().workshop(self.exercise("05.lse")), judging.HERE)
+        workshop = self.path().workshop(self.exercise("05.lse"))
+        self.assertEqual((workshop.books, workshop._texts, list(workshop._as_graded)), ((), {}, [FILES[0]]))
         self.command(start)
         before = self.read(FILES[0])
         workshop = self.path().workshop(self.exercise("05.lse"))

@@ -266,7 +266,13 @@ class OfAClass(unittest.TestCase):
         ada, grace = Person("1001", "Ada Example", "ada@b"), Person("1002", "Grace Sample", "grace@b")
         namesakes = [Person("7", "Eve Example", "eve@b"), Person("8", "Eve Example", "eve2@b")]
         users = [Person("grace", "Grace Sample", ""), Person("ada-grace", "Ada Example", ""), Person("ada", "Ada", "")]
+        jose, jean, bo, li = (Person(id, name, "") for id, name in [("3", "Jos\u00e9 N\u00fa\u00f1ez"), ("4", "Jean-Luc O'Neil"),
+                                                                  ("5", "Bo Li"), ("6", "Li Bo")])
+        canvas = [jose, jean, bo, li, Person("9", "Li Bo Chen", "")]
         for name, people, expected in [
+                ("nunezjose_55_1000_hw1", canvas, jose), ("n\u00fa\u00f1ezjos\u00e9_55_1000_hw1", canvas, jose),
+                ("oneiljeanluc_56_1001_h", canvas, jean), ("oneiljeanluc_LATE_56_1001_h", canvas, jean), ("chenlibo_57_1002_h", canvas, canvas[4]),
+                ("libo_58_1003_h", canvas, None), ("libo_5_1003_h", canvas, bo), ("libo_6_1003_h", canvas, li), ("Bo Li_77_6", canvas, None),
                 ("exampleada_77_888_hw1", [ada, grace], ada), ("hw1_1002", [ada, grace], grace),
                 ("exampleada_77_888_1001", [ada, grace], ada), ("exampleada_77_888_1002", [ada, grace], None),
                 ("Ada Example_77_1002", [ada, grace], None), ("ada@b_1002", [ada, grace], None),

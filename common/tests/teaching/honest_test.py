@@ -97,6 +97,18 @@ enum class Zork : int { wump, gleb }; const Zork quib = Zork::wump; if (quib == 
 auto quib = [wump = lane, gleb = l + 1, &l](float zork) mutable { wump += 1; l = zork; return wump * gleb; }; l = quib(m);
 float wump[4] = {}; float (&gleb)[4] = wump; const auto (&quib)[4] = gleb; l = gleb[0] + quib[1];
 typedef const float* Zork; Zork wump = s_row; const Zork gleb = wump; l = Zork(gleb)[0];
+struct Zork { __device__ float operator()(float hot, float cold) const { return fmaxf(hot, cold); } }; const Zork wump; l = wump(l, m) + Zork()(l, m);
+struct Zork { float hot; __device__ Zork operator+(Zork cold) const { return {hot + cold.hot}; } }; Zork wump = {l}; l = (wump + wump).hot;
+struct Zork { float hot; __device__ float get() const noexcept { return hot; } __device__ float twice() const { return 2 * get(); } }; l = Zork{m}.twice();
+struct Zork { float hot, cold; __device__ explicit Zork(float wump) : hot(wump), cold{1} {} }; l = Zork(l).hot;
+const auto gleb = [](auto op, float wump) { return op(wump, wump); }; l = gleb([](float hot, float cold) { return hot + cold; }, l);
+float wump[2][3] = {}; float (*gleb)[3] = wump; const float (*quib)[3] = wump; l = gleb[1][2] + quib[0][0];
+typedef unsigned int zork; zork wump = 1; typedef unsigned char gleb; gleb quib = 2; l = wump + quib;
+uchar4 wump = make_uchar4(1, 2, 3, 4); const double2 gleb = make_double2(1, 2); uint quib = wump.x; ushort zork = 1; l = quib + gleb.x + zork;
+l = __ldcg(s_row) + __ldcs(s_row) + __ldca(s_row) + __ldlu(s_row) + __ldcv(s_row) + __ldg(s_row); __stcs(s_row, l); __stcg(s_row, l); __stwb(s_row, l);
+const unsigned wump = __byte_perm(1, 2, 3) + __funnelshift_r(1, 2, 3) + __dp4a(1, 2, 3) + __sad(1, 2, 3); l = __uint2float_rn(wump) + __float2uint_rz(l);
+atomicAdd_block(s_row, l); unsigned wump = 0; l = __reduce_or_sync(0xffffffff, wump) + __tanf(l) + __log2f(l) + __fmul_rn(l, m) + rcbrtf(l) + erfcf(m);
+const __nv_bfloat162 wump = __floats2bfloat162_rn(l, m); l = __low2float(wump) + __bfloat162float(__low2bfloat16(wump)) + __half2float(__habs(__float2half(l)));
 std::uint32_t wump = 1; const std::size_t gleb = wump; std::int8_t quib[2] = {}; l = std::uint64_t(gleb) + quib[0];
 """.strip().splitlines()
 

@@ -300,8 +300,91 @@ BY_LOADS = """      for (int i = threadIdx.x; i < 2 * Bc * D / 8; i += threads) 
       }"""
 
 
+# Products of zeros, as many as the tiles' are, while a copy is on its way that nobody needs.
+NOBODYS_PRODUCTS = """    cp_async_wait<0>();
+    __syncthreads();
+    cp_async_16(kv_smem + 8 * threadIdx.x, k + kv_head);
+    cp_async_commit();
+    float none[4] = {};
+    uint32_t zero[4] = {};
+    for (int n = 0; n < (p.seq_k + Bc - 1) / Bc * (D / 16) * (Bc / 8) * 2; n++) mma_m16n8k16<T>(none, zero, zero);
+"""
+# 05.reduction without its idea: each lane has the numbers of all others.
+SOME_SHUFFLES = "  for (int n = 0; n < 4; n++) x = __shfl_xor_sync(0xffffffff, x, 0);\n"
+BY_BALLOTS = """__device__ float of_all(float x, bool largest) {
+""" + SOME_SHUFFLES + """  unsigned bits[16] = {};
+  for (int k = 0; k < 32; k++) {
+    const unsigned votes = __ballot_sync(0xffffffff, __float_as_uint(x) >> k & 1) >> (threadIdx.x & 16);
+    for (int from = 0; from < 16; from++) bits[from] |= (votes >> from & 1) << k;
+  }
+  float found = __uint_as_float(bits[0]);
+  for (int from = 1; from < 16; from++)
+    found = largest ? fmaxf(found, __uint_as_float(bits[from])) : found + __uint_as_float(bits[from]);
+  return found;
+}
+"""
+BY_REDUCTIONS = """__device__ float of_all(float x, bool largest) {
+""" + SOME_SHUFFLES + """  float found = largest ? x : 0;
+  for (int from = 0; from < 16; from++) {
+    const unsigned low = __reduce_or_sync(0xffffffff, threadIdx.x % 32 == from ? __float_as_uint(x) : 0u);
+    const unsigned high = __reduce_or_sync(0xffffffff, threadIdx.x % 32 == from + 16 ? __float_as_uint(x) : 0u);
+    const float other = __uint_as_float(threadIdx.x & 16 ? high : low);
+    found = largest ? fmaxf(found, other) : found + other;
+  }
+  return found;
+}
+"""
+OF_ALL = """__device__ float row_max(float x) { return of_all(x, true); }
+__device__ float row_sum(float x) { return of_all(x, false); }
+"""
+BY_AN_OP = """struct Max {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+template <class Op>
+__device__ float over_row(float x, Op op) {
+  for (int distance = 8; distance > 0; distance /= 2) x = op(x, __shfl_xor_sync(0xffffffff, x, distance));
+  return x;
+}
+__device__ float row_max(float x) { return over_row(x, Max()); }
+__device__ float row_sum(float x) { return over_row(x, Sum()); }
+"""
+
+# 08.diagonal without its idea: each tile is masked, without a comparison; and where x becomes P, by a function of the same name.
+BY_BITS = """    for (int bh = 0; bh < 4; bh++) {
+      const int b = bh >> 1, h = bh & 1, visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;
+      for (int n = 0; n < Bc / 8; n++) {
+        const int first = (visible - 1 - 8 * n) >> 31, second = (visible - 2 - 8 * n) >> 31;
+        float* x = s_reg[b][n] + 2 * h;
+        x[0] = __int_as_float((__float_as_int(x[0]) & ~first) | (first & __float_as_int(-INFINITY)));
+        x[1] = __int_as_float((__float_as_int(x[1]) & ~second) | (second & __float_as_int(-INFINITY)));
+      }
+    }"""
+IN_ANOTHER_PLACE = """    const auto exp2_approx = [&](const float& x) {
+      const int at = int(&x - &s_reg[0][0][0]), inside = ~((at | (2 * Bc / 2 * 2 - 1 - at)) >> 31);
+      const int b = (at / (Bc / 2)) & 1, n = (at / 4) & (Bc / 8 - 1), h = (at >> 1) & 1, c = at & 1;
+      const int visible = p.visible_keys(i0 + warp * 32 + 16 * b + 8 * h + g) - j0 - 2 * t;
+      const int hidden = ((visible - 1 - 8 * n - c) >> 31) & inside;
+      return __int_as_float(__float_as_int(exp2f(x)) & ~hidden);
+    };"""
+
+
 class Counted(unittest.TestCase):
-    """02.scores, which a limit on loads judges, and 06.pipeline, which those on copies judge."""
+    """02.scores, which a limit on loads judges, 06.pipeline, which those on copies judge, and 08.diagonal."""
+
+    def test_a_mask_of_each_tile_is_too_much(self):
+        (one,) = course.load().select(["08.diagonal"])
+        workbench = a_workbench(self, [one])
+        graded = {}
+        for name, text in [("bits", BY_BITS), ("place", IN_ANOTHER_PLACE), ("right", workbench.course.written(one))]:
+            graded[name] = grade(workbench, Submission("mallory", {one.file: workbench.course.replaced(one, text)}), [one])
+        verdict = graded["bits"].verdicts[one.id]
+        self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
+        self.assertRegex(verdict.lines[0], "the results are right; bytes that threads write between .*: 8[0-9,]+ where 440,000 are enough")
+        self.assertIn("which the lines around call", graded["place"].flags.get(one.id, ""))
+        self.assertEqual((graded["right"].score, graded["right"].flags), (one.points, {}))
 
     def test_a_copy_that_nobody_needs_is_no_overlap(self):
         """Both texts are right, and clean."""
@@ -314,11 +397,25 @@ class Counted(unittest.TestCase):
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
             self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
             self.assertRegex(verdict.lines[0], f"the results are right; {words}")
-        text = workbench.course.replaced(one, BY_ONE_THREAD)
-        self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
-        verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
-        self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
-        self.assertRegex(verdict.lines[0], "matrix_flops: 0 where it takes 8,388,608")
+        for threads, words in [(BY_ONE_THREAD, "matrix_flops: 0 where it takes 8,388,608"),
+                               (NOBODYS_PRODUCTS + BY_ONE_THREAD, "global_load sectors: [0-9,]+ where 0 are enough")]:
+            text = workbench.course.replaced(one, threads)
+            self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
+            verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
+            self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
+            self.assertRegex(verdict.lines[0], words)
+
+    def test_all_from_all_by_other_ways_than_shuffles(self):
+        """For 05.reduction, with some shuffles that nobody needs. And an op as a template's parameter is right."""
+        (one,) = course.load().select(["05.reduction"])
+        workbench = a_workbench(self, [one])
+        for way, state, words in [(BY_BALLOTS, "wrong", "votes, matches and reductions .*: 3,072 where 128 are enough"),
+                                  (BY_REDUCTIONS, "wrong", "votes, matches and reductions .*: 3,072 where 128 are enough"),
+                                  (BY_AN_OP, "right", "^$")]:
+            text = workbench.course.replaced(one, way + OF_ALL * ("of_all" in way))
+            graded = grade(workbench, Submission("mallory", {one.file: text}), [one])
+            self.assertEqual((graded.verdicts[one.id].state, graded.flags), (state, {}), graded.verdicts[one.id].lines)
+            self.assertRegex(" ".join(graded.verdicts[one.id].lines), words)
 
     def test_reads_by_atomic_functions_are_loads(self):
         """Every lane makes the whole product, as in 01.scores, and loads one number. No word is doubtful."""

@@ -6,6 +6,7 @@ All else, libraries and other objects, is shared with the usual build.
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.base.build import alone, build_targets, configure, directory
@@ -16,9 +17,11 @@ _REST = r"[^\n]*\n(?:  [^\n]*\n)*"  # of a statement: the rest of its line, and 
 _PLACES = ("DEP_FILE", "TARGET_FILE", "TARGET_PDB")  # of the variables: where something is written
 
 
-def built_beside(preset: str, targets: list[str], texts: dict[str, str], name: str) -> Path:
-    """Builds these programs with these texts {source below the root: text}. Returns the directory, called `name`, in
-    which they stand as in the build directory; DoesNotBuild if they cannot be built."""
+def built_beside(preset: str, targets: list[str], texts: dict[str, str], name: str,
+                 traced_flags: Sequence[str] = ()) -> Path:
+    """Builds these programs with these texts {source below the root: text}, and where kernels are traced with more
+    flags. Returns the directory, called `name`, in which they stand as in the build directory; DoesNotBuild if they
+    cannot be built."""
     require_packages(preset)
     built = directory(preset)
     built.mkdir(parents=True, exist_ok=True)
@@ -28,7 +31,8 @@ def built_beside(preset: str, targets: list[str], texts: dict[str, str], name: s
         build_targets(preset, built, ["build.ninja"], quietly=True)  # which the next step reads
         for file, text in texts.items():
             _write(built / beside / file, text)
-        statements, programs = _statements((built / "build.ninja").read_text(), targets, list(texts), built / beside)
+        statements, programs = _statements((built / "build.ninja").read_text(), targets, list(texts), built / beside,
+                                           " ".join(traced_flags))
         _write(built / f"{beside}.ninja", statements)
         build_targets(preset, built, programs, quietly=True, rules=f"{beside}.ninja")
     return built / beside
@@ -41,7 +45,8 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def _statements(ninja: str, targets: list[str], files: list[str], beside: Path) -> tuple[str, list[str]]:
+def _statements(ninja: str, targets: list[str], files: list[str], beside: Path,
+                traced_flags: str) -> tuple[str, list[str]]:
     """(what builds these targets with the files below `beside`, the paths of the targets)"""
     inside = beside.relative_to(beside.parent.parent)
     moved: dict[str, str] = {}
@@ -54,6 +59,8 @@ def _statements(ninja: str, targets: list[str], files: list[str], beside: Path) 
             block = block.replace(_escaped(ROOT / file), _escaped(beside / file), 1)
             includes = shlex.quote(str((ROOT / file).parent)).replace("$", "$$")
             block = re.sub(r"(?m)^  INCLUDES = .*", lambda found: f"{found[0]} -I{includes}", block)
+            if "_traced_kernels.dir/" in place and traced_flags:
+                block = re.sub(r"(?m)^  FLAGS = .*", lambda found: f"{found[0]} {traced_flags}", block)
             said.append(_elsewhere(block, place, moved[place]))
     for target in targets:
         (block,) = re.findall(rf"^build (?:\S*/)?{target}(?= |:)[^\n]*: \w+_EXECUTABLE{_REST}", ninja, re.M)

@@ -17,11 +17,13 @@ PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
 
-_IN_WORDS = {"votes_alone": "votes of a warp while no product of its own runs",  # counts for exercises alone
+# Counts for exercises alone.
+_IN_WORDS = {"votes_alone": "votes, matches and reductions of a warp while no product of its own runs",
              "flops_out_of_turn": "flops of products that start outside of a turn",
              "flops_of_a_block": "matrix flops of one block",
              "copies_alone": "copies that land before a product has run beside them",
-             "comparisons_after_votes": "comparisons between the warp's vote and its next product"}
+             "comparisons_after_votes": "comparisons between the warp's vote and its next product",
+             "bytes_after_votes": "bytes that threads write between the warp's vote and its next product"}
 
 KernelCounts = tuple[str, dict[str, float]]  # of a launch: (kernel, {"global_load sectors": 12, ..})
 
@@ -80,15 +82,28 @@ class _ThisTree(Workshop):
 HERE = _ThisTree()
 
 
-class Beside(_ThisTree):
-    """This tree, but for the book's text of other exercises."""
+# With these nothing of a kernel gets out of a local array untold, in grading. g++ tells the engine of no access to a
+# variable whose address it can follow, so it follows none. Where nobody takes an array's address, an index that is out
+# of bounds ends the kernel (simt/trace/traced.cc). Counts are other ones with these flags: less leaves a loop.
+AS_GRADED = ("-fno-tree-pta", "-fsanitize=bounds-strict", "-fno-sanitize-recover=bounds-strict")
 
-    def __init__(self, name: str, books: list[str], texts: dict[str, str], if_need_be: dict[str, str]):
-        """texts {file: text}; of if_need_be those that do not compile otherwise."""
+
+class Beside(_ThisTree):
+    """This tree, but for the book's text of other exercises, and traced kernels of one file as grading compiles it."""
+
+    def __init__(self, name: str, books: list[str], texts: dict[str, str], if_need_be: dict[str, str],
+                 as_graded: "dict[str, str] | None" = None):
+        """texts {file: text}; of if_need_be those that do not compile otherwise; of as_graded, where kernels are
+        traced, those that are not among the others."""
         self.name, self.books, self._texts, self._if_need_be = name, tuple(books), texts, if_need_be
+        self._as_graded = as_graded or {}
 
     def built(self, preset: str, targets: list[str]) -> Path:
+        traced = preset == "cpu" and bool(self._as_graded) and any("_traced" in target for target in targets)
         try:
+            if traced:
+                texts = {**self._as_graded, **self._texts}
+                return substitutes.built_beside(preset, targets, texts, self.name, AS_GRADED)
             if not self._texts:
                 return super().built(preset, targets)
             return substitutes.built_beside(preset, targets, self._texts, self.name)
@@ -377,8 +392,12 @@ def sum_of(launches: list[KernelCounts], count: str, kernel: str = "") -> "float
 
 
 def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None":
+    counted: "dict[str, list[KernelCounts] | str]" = {}  # once for each problem
     for limit in exercise.limits:
-        launches = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
+        problem = str(limit["problem"])
+        if problem not in counted:
+            counted[problem] = counts(exercise.place, exercise.rung, exercise.direction, limit["problem"], workshop)
+        launches = counted[problem]
         if isinstance(launches, str):
             stopped = _ENGINE.search(launches)
             return Objection([stopped[1]], ENGINE) if stopped else Objection([launches], "")

@@ -17,34 +17,41 @@ from dataclasses import dataclass
 
 from tools.course import markers
 from tools.course.exercises import Course, Exercise
-from tools.course.initializers import first_initializer
+from tools.course.initializers import NOT_CONST, first_variable
 
-KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum false
-    float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t long mutable return short
-    signed sizeof size_t static_assert static_cast struct switch template this true typedef typename unsigned using
-    void while""".split())
-CUDA = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ __syncthreads __syncwarp __shfl_sync
-    __shfl_xor_sync __shfl_down_sync __shfl_up_sync __any_sync __all_sync __ballot_sync __activemask __expf __logf
-    __fdividef __frcp_rn __fmaf_rn __fmul_rn __fadd_rn __ldg __float2half __half2float __float2half_rn
-    __floats2half2_rn __halves2half2 __float2bfloat16 __bfloat162float __half __half2 __nv_bfloat16 __nv_bfloat162
-    __hadd __hmul __hfma __hadd2 __hmul2 __hfma2 threadIdx blockIdx blockDim gridDim warpSize x y z w dim3 uint2 uint3
-    uint4 int2 int3 int4 float2 float3 float4 half half2 make_float2 make_float4 make_uint2 make_uint4 make_int2
-    make_int4 atomicAdd atomicMax atomicMin atomicCAS expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf
-    cosf powf floorf ceilf roundf max min abs INFINITY NAN FLT_MAX exp exp2 log log2 sqrt fmax fmin fabs sin cos pow
-    floor ceil round isinf isnan isfinite unroll pragma fma rsqrt __fsqrt_rn __fdiv_rn __fsub_rn __frsqrt_rn __powf
-    __sinf __cosf __exp10f __saturatef __int_as_float __float_as_int __float2int_rn __int2float_rn __half22float2
-    __low2float __high2float __float22half2_rn __float2half2_rn __half2half2 __hsub __hneg __hmax __hmin __hmax2
-    __hsub2 __bfloat1622float2 __float22bfloat162_rn __reduce_add_sync __reduce_max_sync __reduce_min_sync __popc __ffs
-    __clz __launch_bounds__ __align__ volatile reinterpret_cast fmod fmodf tanhf erff
-    rintf truncf lrintf signbit exp10f log1pf expm1f hypotf atomicExch atomicSub atomicOr atomicAnd make_float3
-    make_int3 make_uint3 warpsize __threadfence __threadfence_block __syncthreads_and __syncthreads_or
-    __syncthreads_count __match_any_sync ldexpf copysignf cbrtf tanf fdimf __uint_as_float __float_as_uint __umulhi
-    __mul24 __brev __nanosleep assert asinf acosf atanf atan2f sinhf coshf __clzll __ffsll __popcll""".split())
-TYPES = set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
-    long short signed size_t unsigned void constexpr half half2 __half __half2 __nv_bfloat16 __nv_bfloat162 float2
-    float3 float4 uint2 uint3 uint4 int2 int3 int4 dim3""".split())
+# CUDA's types of several numbers: float2, ..
+_VECTORS = {f"{name}{size}" for name in ("float", "double", *(f"{u}{one}" for one in ("char", "short", "int", "long",
+                                         "longlong") for u in ("", "u"))) for size in range(1, 5)}
+KEYWORDS = set("""alignas auto bool break case char class const constexpr continue default do double else enum explicit
+    false float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uint ushort long
+    mutable noexcept nullptr private public return short signed sizeof size_t static_assert static_cast struct switch
+    template this true typedef typename unsigned using void while""".split())
+_WORDS = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ threadIdx blockIdx blockDim gridDim
+    warpSize x y z w INFINITY NAN FLT_MAX unroll pragma __launch_bounds__ __align__ volatile reinterpret_cast FLT_MIN
+    FLT_EPSILON INT_MAX INT_MIN UINT_MAX __constant__ __noinline__""".split())
+# Functions of CUDA that take values and return one, or load, store and add what they point to.
+_FUNCTIONS = re.compile(r"""__(?:u?(?:char|short|int|ll)|floats?|double|half|halves|bfloat16|lows?|highs?)\d*2[a-z]\w*
+    | __(?:u?short|u?int|float|u?longlong|double|half|bfloat16)_as_\w+
+    | __(?:[fd](?:add|sub|mul|div|rcp|sqrt|rsqrt|maf)|fma)_r[nzud] | __fdividef | __saturatef
+    | __h(?:add|sub|mul|fma|div|neg|abs|min|max|isnan)2?(?:_rn)? | __(?:exp|exp10|log|log2|log10|pow|sin|cos|tan)f
+    | __(?:brev|clz|ffs|popc)(?:ll)? | __u?mul(?:hi|24|64hi) | __u?sad | __u?r?hadd | __dp4a | __dp2a_(?:lo|hi)
+    | __funnelshift_[lr]c? | __byte_perm | __ld(?:g|ca|cg|cs|lu|cv) | __st(?:wb|cg|cs|wt)
+    | atomic(?:Add|Sub|Exch|Min|Max|Inc|Dec|CAS|And|Or|Xor)(?:_block|_system)?
+    | make_u?(?:char|short|int|long|longlong|float|double)[1-4] | make_half2""", re.VERBOSE)
+_MORE_FUNCTIONS = set("""__syncthreads __syncwarp __shfl_sync __shfl_xor_sync __shfl_down_sync __shfl_up_sync __any_sync
+    __all_sync __ballot_sync __activemask expf exp2f logf log2f sqrtf rsqrtf fmaxf fminf fabsf fmaf sinf cosf powf
+    floorf ceilf roundf max min abs exp exp2 log log2 sqrt fmax fmin fabs sin cos pow floor ceil round isinf isnan
+    isfinite fma rsqrt __reduce_add_sync __reduce_max_sync __reduce_min_sync fmod fmodf tanhf erff rintf truncf lrintf
+    signbit exp10f log1pf expm1f hypotf __threadfence __threadfence_block __syncthreads_and __syncthreads_or
+    __syncthreads_count __match_any_sync ldexpf copysignf cbrtf tanf fdimf __nanosleep assert asinf acosf atanf atan2f
+    sinhf coshf __reduce_and_sync __reduce_or_sync __reduce_xor_sync __threadfence_system erfcf rcbrtf clock64
+    __trap""".split())
+CUDA = _WORDS | _MORE_FUNCTIONS
+TYPES = _VECTORS | set("""auto bool char const double float int int8_t int16_t int32_t int64_t uint8_t uint16_t
+    uint32_t uint64_t long short signed size_t unsigned void constexpr half half2 __half
+    __half2 __nv_bfloat16 __nv_bfloat162 dim3 uint ushort""".split())
 # Refused even where the file's host code uses them, unless the exercise says that it may have them.
-NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch operator friend
+NEVER = set("""std simt testing cuda asm extern static thread_local new delete throw try catch friend
     namespace goto const_cast dynamic_cast typeid decltype union memcpy memset launch
     chapter stream exit abort fork system main signal raise""".split())
 _MOST_CHANGED_LINES = 40  # of a debugging exercise
@@ -62,6 +69,9 @@ _COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\\\n]*\"", re.
 _NO_CODE = re.compile(r"""^[ \t]*\#[ \t]*pragma[ \t]+(?:nounroll|(?:GCC[ \t]+)?unroll(?:[ \t(][\w \t+*/%()-]*)?)[ \t]*$
     | \[[ \t]*\[[ \t]*(?:maybe_unused|likely|unlikely|nodiscard|fallthrough)[ \t]*\][ \t]*\]
     | \bstd[ \t]*::[ \t]*(?=(?:u?int(?:8|16|32|64)_t|size_t)\b)""", re.MULTILINE | re.VERBOSE)
+_OPERATORS = re.compile(r"\( \)|\[ \]|[-+*/%&|^<>=!](?: [<>=])?(?: =)?")
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^;<>(){}]*>\s*)?\(")
+_DEFINED = re.compile(r"\b([A-Za-z_]\w*)\s*\((?:[^(){};]|\([^(){};]*\))*\)\s*\{")
 _WHY_ASSERTED = re.compile(r"(\bstatic_assert\s*\([^;\"]*),(\s*)\"[^\"\\\n]*\"(?=\s*\)\s*;)")
 _NEW_TYPE = re.compile(r"\b(?:enum\s+)?(?:struct|class|typename|enum|using)\s+"
                        r"(?:(?:alignas|__align__)\s*\([^()]*\)\s*)?(\w+)|\btypedef\s[^;{}()]*?(\w+)\s*;")
@@ -93,7 +103,7 @@ def refusal(course: Course, exercise: Exercise, text: str) -> "Found | None":
     if len(written) > _MOST_CHARACTERS:
         return _too_much(exercise, len(written))
     wrong = _hidden(written) or _early_of_a_region(course, exercise, written) or objection(
-        written, _visible(course, exercise), exercise.may)
+        written, _visible(course, exercise), exercise.may, stub=course.handed_out(exercise))
     return Found(f"{exercise.file}:{before.count(chr(10)) + wrong.line}: {wrong.what}",
                  wrong.refused) if wrong else None
 
@@ -140,10 +150,9 @@ def _early_of_a_region(course: Course, exercise: Exercise, written: str) -> "Obj
 
 
 def _early(lines: list[int], text: str) -> "Objection | None":
-    """To the first of these lines of a file that would run before the program does, counted among them."""
-    found = first_initializer(text, set(lines))
-    return Objection(lines.index(found) + 1, "a variable outside of functions, whose first value is no number and "
-                                             "which is not constexpr") if found else None
+    """To the first of these lines of a file with a variable that cannot stand there, counted among them."""
+    found = first_variable(text, set(lines))
+    return Objection(lines.index(found[0]) + 1, found[1]) if found else None
 
 
 def _hidden(written: str) -> "Objection | None":
@@ -157,9 +166,11 @@ def _hidden(written: str) -> "Objection | None":
                      "blanks, tabs and ends of lines may be here")
 
 
-def objection(written: str, visible: list[str], may: list[str], balanced: bool = True) -> "Objection | None":
-    """The first thing that does not belong in a kernel. `visible` are the sources whose names may be used, and `may`
-    further words. With `balanced`, each bracket has its partner."""
+def objection(written: str, visible: list[str], may: list[str], balanced: bool = True,
+              stub: "str | None" = None) -> "Objection | None":
+    """The first thing that does not belong in a kernel. `visible` are the sources whose names may be used, its own file
+    first, and `may` further words. With `balanced`, each bracket has its partner. Where a stub was handed out, no name
+    but its own may come to mean another function to the lines around it."""
     code, wrong = _without_comments(written)
     if wrong:
         return wrong
@@ -172,7 +183,8 @@ def objection(written: str, visible: list[str], may: list[str], balanced: bool =
                             ("a character that is not ASCII", not line.isascii())]:
             if found:
                 return Objection(number, f"{what}: {_in_ascii(line.strip()[:60])}")
-    return _brackets(code) if balanced and _brackets(code) else _names(code, visible, may)
+    calls = set() if stub is None else set(_CALLED.findall(visible[0])) - set(_NAME.findall(stub)) - KEYWORDS
+    return _brackets(code) if balanced and _brackets(code) else _names(code, visible, may, calls)
 
 
 def _in_ascii(line: str) -> str:
@@ -209,18 +221,29 @@ def _brackets(code: str) -> "Objection | None":
     return Objection(open_ones[-1][1], f"a {open_ones[-1][0]} that is not closed") if open_ones else None
 
 
-def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
+def _names(code: str, visible: list[str], may: list[str], calls: set[str]) -> "Objection | None":
     sources = "\n".join(visible)
-    known = (set(_NAME.findall(sources)) | KEYWORDS | CUDA) - NEVER | set(may)
+    known = (set(_NAME.findall(sources)) | KEYWORDS | TYPES | CUDA) - NEVER | set(may)
     own_types = _types_of(code)
     types = TYPES | _types_of(sources) | own_types
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
+    called = set() if _points_to_functions(words, types, set(_DEFINED.findall(sources))) else _called_types(words)
     mine = _Scopes()
+
+    def declare(word: str, at: int) -> "str | None":
+        """What is wrong with that."""
+        function = _is_a_function(words, at)
+        what = words[_before_pointers(words, at)]
+        if word in calls and (function or what in own_types | {"auto", ">"}):
+            return f"{word}, which the lines around call, as something else"
+        mine.declare(word, function or words[at - 1] in "&" + what and what in called)
+        return None
+
     for at, (word, number) in enumerate(tokens):
         if not _NAME.fullmatch(word):
             mine.see(word, word == "{" and _begins_an_enum(words, at))
-            if word == "(" and _calls_no_name(words, at, types):
+            if word == "(" and _calls_no_name(words, at, types, called):
                 return _doubt(number, "a call of what is no name")
             if word == "*" and (words[at - 1 : at] == ["."] or words[at - 2 : at] == ["-", ">"]):
                 return _doubt(number, "a pointer to a member")
@@ -228,34 +251,47 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
                     set(words[at - 1 : at]) & own_types or _is_offered(words, at, sources)):
                 return _doubt(number, "::, a name of somewhere else")
             continue
+        if word == "static" and words[at + 1 : at + 2] == ["__device__"] and _is_kept(words, at):
+            return Objection(number, NOT_CONST)
         if word == "static" and words[at + 1 : at + 2] in (["constexpr"], ["const"], ["__device__"]):
             continue
-        if word in NEVER and word not in may:
+        if word == "operator" and _OPERATORS.match(" ".join(words[at + 1 : at + 4])):
+            continue
+        is_cudas = word in CUDA or _FUNCTIONS.fullmatch(word) is not None
+        if word in NEVER | {"operator"} and word not in may:
             return _doubt(number, f"{word}, which a kernel does not need")
-        if re.match(r"__|_[A-Z]", word) and word not in CUDA:
+        if re.match(r"__|_[A-Z]", word) and not is_cudas and word not in TYPES:
             return _doubt(number, f"{word}, which a kernel does not need")
         if word.startswith("cuda"):
             return _doubt(number, f"{word}, which the host calls")
-        if word in known:
-            if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"}:
+        if word in calls & own_types:
+            return _doubt(number, f"{word}, which the lines around call, as a type")
+        member = words[at - 1 : at] == ["."] or words[at - 2 : at] in (["-", ">"], [":", ":"])
+        if member and words[at + 1 : at + 2] == ["("] and not mine.member_can_be_called(word):
+            return _doubt(number, f"{word}, which is called and is no function here")
+        if word in known or is_cudas:
+            if word in types - TYPES and at and words[at - 1] in types - {"const", "constexpr", "typename"} and not (
+                    word in own_types and _begins_a_type(words, at)):
                 return _doubt(number, f"{word}, which is a type, as a variable")
             if word in KEYWORDS or word in types:
                 continue
             if _declared(words, at, types):  # in the place of what the sources call so
-                mine.declare(word, _is_a_function(words, at))
-            elif words[at + 1 : at + 2] == ["("] and not mine.open.get(word, True):
+                if wrong := declare(word, at):
+                    return _doubt(number, wrong)
+            elif words[at + 1 : at + 2] == ["("] and not member and not mine.open.get(word, True) and not \
+                    _begins_a_member(words, at, own_types):
                 return _doubt(number, f"{word}, which is called and is no function here")
             continue
         if word in own_types and _begins_a_type(words, at):
             parameter = words[at - 1] == "typename" or words[at - 1] == "class" and words[at + 1] in ">,="
             mine.declare(word, not parameter)  # of a template, whose end is not known here
             continue
-        member = words[at - 1 : at] == ["."] or words[at - 2 : at] in (["-", ">"], [":", ":"])
         if member and (word in mine.ended or word in mine.open):
             continue
         if word in mine.open and not member:
             # What is no function where it is declared calls something else where it is called.
-            if words[at + 1 : at + 2] == ["("] and not mine.open[word] and not _declared(words, at, types):
+            if words[at + 1 : at + 2] == ["("] and not mine.open[word] and not _declared(words, at, types) and not \
+                    _begins_a_member(words, at, own_types):
                 return _doubt(number, f"{word}, which is called and is no function here")
             continue
         if member:
@@ -263,7 +299,8 @@ def _names(code: str, visible: list[str], may: list[str]) -> "Objection | None":
         if not _declared(words, at, types):
             return _doubt(number, f"{word}, which neither the file nor common/device offers, and which is not "
                                   "declared here")
-        mine.declare(word, _is_a_function(words, at))
+        if wrong := declare(word, at):
+            return _doubt(number, wrong)
     return None
 
 
@@ -271,22 +308,43 @@ class _Scopes:
     """Names that are declared here, as long as their block is open."""
 
     def __init__(self) -> None:
-        self.open: dict[str, bool] = {}  # {name: is it a function, or a type}
+        self.open: dict[str, bool] = {}  # {name: can it be called: a function, an object of some types, or a type}
         self.declared: list[list[str]] = [[]]  # in each open block
-        self.ended: set[str] = set()  # of blocks that are closed: members, perhaps
+        self.ended: dict[str, bool] = {}  # of blocks that are closed: members, perhaps
+        # What can be called and is declared in parentheses, as a parameter, can be in the block behind them, no longer.
+        self.parameters: list[list[str]] = []  # in each open parenthesis
+        self.behind: list[str] = []
+        self.of_blocks: list[list[str]] = [[]]
 
     def declare(self, name: str, can_be_called: bool) -> None:
         self.open[name] = can_be_called
         self.declared[-1].append(name)
+        if self.parameters and can_be_called:
+            self.parameters[-1].append(name)
+
+    def member_can_be_called(self, name: str) -> bool:
+        return self.open.get(name, True) and self.ended.get(name, True)
 
     def see(self, token: str, of_an_enum: bool) -> None:
-        if token == "{":
+        if token == "(":
+            self.parameters.append([])
+        elif token == ")" and self.parameters:
+            self.behind += self.parameters.pop()
+        elif token == "{":
             self.declared.append(self.declared[-1] if of_an_enum else [])  # its names are of the block around it
+            self.of_blocks.append(self.behind)
+            self.behind = []
         elif token == "}" and len(self.declared) > 1:
             names = self.declared.pop()
             for name in names if names is not self.declared[-1] else []:
-                self.open.pop(name, None)
-                self.ended.add(name)
+                self.ended[name] = self.open.pop(name, False) and self.ended.get(name, True)
+            self._end(self.of_blocks.pop())
+        elif token == ";":
+            self._end(self.behind)
+            self.behind = []
+
+    def _end(self, names: list[str]) -> None:
+        self.open.update({name: False for name in names if name in self.open})
 
 
 def _doubt(line: int, what: str) -> Objection:
@@ -298,20 +356,90 @@ def word_refused(word: str) -> bool:
     return bool(re.match(r"asm$|_+asm|_Pragma$|__has_|import$|module$|export$", word))
 
 
-def _calls_no_name(words: list[str], at: int, types: set[str]) -> bool:
+def _is_kept(words: list[str], at: int) -> bool:
+    """Whether this begins no function, but a variable that keeps its value from call to call."""
+    end = next((end for end in range(at, min(len(words), at + _MOST_WORDS)) if words[end] in "(;={["), at)
+    return words[end] != "(" and not {"const", "constexpr"} & set(words[at:end])
+
+
+def _points_to_functions(words: list[str], types: set[str], of_sources: set[str]) -> bool:
+    """Whether something here may be a function's address, or the type of one. What is an address can be changed: a call
+    of it may be one of anything."""
+    lambdas = {words[at] for at in range(len(words) - 2) if words[at + 1 : at + 3] == ["=", "["]}
+    own = {word for at, word in enumerate(words) if at and words[at - 1] in types and _NAME.fullmatch(word)
+           and words[at + 1 : at + 2] == ["("] and _is_a_function(words, at)}
+    functions = of_sources - KEYWORDS - _WORDS | _MORE_FUNCTIONS | own
+    for at, word in enumerate(words):
+        before, after = words[at - 1] if at else ";", words[at + 1] if at + 1 < len(words) else ";"
+        if word == "[" and before in "+*-~" or word == "*" and before == "(" and after == ")":
+            return True
+        if word in lambdas and after not in ("(", "=") and not (before in "(," and after in "),"):
+            return True
+        if word == "(" and before in types and after in types and words[at + 2 : at + 3] != ["("]:
+            closing = _closing(words, at)
+            if words[closing + 1 : closing + 2] not in (["{"], [":"]):  # a constructor's parameters
+                return True
+        is_value = word not in types and before != "." and words[at - 2 : at] != ["-", ">"]
+        if is_value and (word in functions or _FUNCTIONS.fullmatch(word)) and not _declared(words, at, types):
+            template = re.match(r"< (?:[\w ,*]+) > (\()?", " ".join(words[at + 1 : at + 20]))
+            if after != "(" and not (template and template[1]):
+                return True
+    return False
+
+
+def _called_types(words: list[str]) -> set[str]:
+    """Types whose objects can be called: own ones with an operator(); as parameters those of templates, and auto."""
+    text = " ".join(words)
+    found = {"auto", *re.findall(r"[<,] (?:class|typename) (\w+)(?= [>,])", text)}
+    for one in re.finditer(r"\b(?:struct|class) (\w+) \{", text):
+        at = text[: one.end()].count(" ")
+        if re.search(r"\boperator \( \) \(", " ".join(words[at : _closing(words, at)])):
+            found.add(one[1])
+    return found
+
+
+def _closing(words: list[str], opening: int) -> int:
+    """Where the bracket ends that opens there; the last word if nowhere."""
+    depth = 0
+    for at in range(opening, len(words)):
+        depth += (words[at] in "([{") - (words[at] in ")]}")
+        if depth == 0:
+            return at
+    return len(words) - 1
+
+
+def _begins_a_member(words: list[str], at: int, own_types: set[str]) -> bool:
+    """Whether this name begins one of the members in a constructor's list: Acc(float x) : v(x), w{} {..}."""
+    end = _closing(words, at + 1)
+    if words[end + 1 : end + 2] not in ([","], ["{"]):
+        return False
+    before = at - 1
+    while before > 0 and words[before] == "," and words[before - 1] in ")}":
+        before = _partner(words, before - 1, "(" if words[before - 1] == ")" else "{") - 2
+    if words[before - 1 : before + 1] != [")", ":"]:
+        return False
+    constructor = _partner(words, before - 1, "(") - 1
+    return constructor > 0 and words[constructor] in own_types and words[constructor - 1] in (
+        "{", "}", ";", ":", "__device__", "__forceinline__", "constexpr", "inline", "explicit")
+
+
+def _calls_no_name(words: list[str], at: int, types: set[str], called: set[str]) -> bool:
     """Whether this ( may begin the arguments of whatever stands in brackets before it: an address, say. Not those of
     if (..) and its like, and not what (float) converts."""
     if words[at - 1 : at] == ["]"]:
         before = words[max(0, _partner(words, at - 1, "[") - 1)]  # of a lambda's parameters no name, but for these
-        return before in ("]", ")") or _NAME.fullmatch(before) is not None and before not in ("return", "auto")
+        return before in ("]", ")") or _NAME.fullmatch(before) is not None and before not in ("return", "auto",
+                                                                                              "operator")
     if words[at - 1 : at] != [")"]:
         return False
     opening = _partner(words, at - 1, "(")
     inside = words[opening + 1 : at - 1]
     converts = bool(inside) and all(word in types | {"*", "&", "unsigned", "const"} for word in inside) \
         and inside[0] not in "*&"
+    if words[opening - 1 : opening] and words[opening - 1] in called - {"auto"}:
+        return False  # Max()(a, b)
     return not converts and words[opening - 1 : opening] not in (["if"], ["for"], ["while"], ["switch"], ["alignas"],
-                                                                 ["__launch_bounds__"], ["__align__"])
+                                                                 ["__launch_bounds__"], ["__align__"], ["operator"])
 
 
 def _is_a_function(words: list[str], at: int) -> bool:
@@ -321,12 +449,10 @@ def _is_a_function(words: list[str], at: int) -> bool:
         return True
     if words[at + 1 : at + 2] != ["("]:
         return False
-    depth = 0
-    for end in range(at + 1, min(len(words), at + _MOST_WORDS)):
-        depth += (words[end] == "(") - (words[end] == ")")
-        if depth == 0:
-            return words[end + 1 : end + 2] == ["{"]
-    return False
+    end = at + 2 + _closing(words[at + 1 : at + _MOST_WORDS], 0)
+    while words[end : end + 1] in (["const"], ["noexcept"]):
+        end += 1
+    return words[end : end + 1] == ["{"]
 
 
 def _partner(words: list[str], closing: int, opening: str) -> int:
@@ -376,11 +502,16 @@ def _opening(words: list[str], at: int) -> int:
     return -1
 
 
-def _declared(words: list[str], at: int, types: set[str]) -> bool:
-    """Whether a variable or function of this name is declared here: a type stands before it, perhaps with * or &."""
+def _before_pointers(words: list[str], at: int) -> int:
     before = at - 1
     while before >= 0 and words[before] in ("*", "&"):
         before -= 1
+    return before
+
+
+def _declared(words: list[str], at: int, types: set[str]) -> bool:
+    """Whether a variable or function of this name is declared here: a type stands before it, perhaps with * or &."""
+    before = _before_pointers(words, at)
     if before < 0:
         return False
     if words[before] in types or words[before] == "using":
@@ -392,8 +523,8 @@ def _declared(words: list[str], at: int, types: set[str]) -> bool:
         return True
     if words[opening] == "[" and words[at + 1 : at + 2] == ["="] and words[before] in "[,":
         return not _NAME.fullmatch(words[opening - 1]) and words[opening - 1] not in ")]"  # [base = lane]: no subscript
-    if words[before] == "(" and words[at - 1] == "&" and words[at + 1 : at + 3] == [")", "["]:
-        return words[before - 1] in types  # float (&x)[4]
+    if words[before] == "(" and words[at - 1] in "&*" and words[at + 1 : at + 3] == [")", "["]:
+        return words[before - 1] in types  # float (&x)[4], float (*x)[4]
     if words[before] == ",":
         return _in_a_declaration(words, before, types)
     bound = words[before] == "[" and before > 0 and words[before - 1] in ("auto", "&")  # auto [a, b], auto& [a, b]

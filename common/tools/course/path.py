@@ -4,9 +4,9 @@ import math
 from functools import cached_property
 
 from tools.base import Failure, chapters
-from tools.course import boxes, rungs
+from tools.course import boxes, markers, rungs
 from tools.course.exercises import Course, Exercise, load
-from tools.course.judging import HERE, Beside, Workshop
+from tools.course.judging import Beside, Workshop
 from tools.course.learner import Learner
 from tools.course.progress import StudentProgress
 from tools.course.questions import Answers
@@ -66,13 +66,14 @@ class LearnersPath:
 
     def workshop(self, exercise: Exercise) -> Workshop:
         """Where it is judged by itself: with the book's text of the other open exercises in the kernels that its rung
-        runs, and of those in other files of its program, should they not compile."""
+        runs, and of those in other files of its program, should they not compile; traced as grading traces it."""
         others = [one for one in self.open if one.id != exercise.id]
         behind = {exercise.file, *self._files_behind(exercise.chapter, exercise.rung)}
         elsewhere = [one for one in others if one.file not in behind]
         beside = [one for one in others if one.file in behind and self.learner.has_the_books(one)]
+        text = markers.for_a_compiler(str(self.course.root / exercise.file), self.course.text(exercise), {})
         return Beside(exercise.id, [one.id for one in beside], self.learner.with_the_books(beside),
-                      self.learner.with_the_books(elsewhere)) if others else HERE
+                      self.learner.with_the_books(elsewhere), {exercise.file: text})
 
     def excused(self, chapter: str, rung: str, why: str) -> str:
         """What is said of a rung that is not right, because exercises are open; Failure if none is behind it."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Command, Failure, amount_of_memory, build
-from tools.course import Exercise
+from tools.course import Exercise, judging
 from tools.grading.compiler_root import CompilerRoot, headers_of
 from tools.grading.sandbox import MADE, MOST_OUTPUT, Done, Limits, Sandbox, own_program
 
@@ -36,11 +36,7 @@ _ADDRESSES = re.compile(r"\{@([0-9a-f,]{1,400})\}?")
 _LONGEST_LINE = 300
 # Or an object that says that it is one of -flto starts a compiler once more, with options of its own.
 _NO_PLUGIN = ("-fno-lto", "-fno-use-linker-plugin")
-# With these nothing that is handed in gets out of a local array untold. g++ tells the engine of no access to a variable
-# whose address it can follow, so it follows none. Where nobody takes an array's address, an index that is out of bounds
-# ends the kernel (kernel_host.cc).
-_NOTHING_UNTOLD = ("-fno-tree-pta", "-fsanitize=bounds-strict", "-fno-sanitize-recover=bounds-strict")
-# But where an object is passed or returned by value, the call reads or writes it untold. Which calls do, the compiler
+# Where an object is passed or returned by value, the call reads or writes it untold. Which calls do, the compiler
 # writes down (calls_untold).
 _WRITE_DOWN, _MOST_WRITTEN_DOWN = "-fdump-tree-tsan1=", 32 * 1024**2
 _CALL = re.compile(r"  (?:([^=]*?) = )?(?!if |switch |return |goto )(.*?[\w>)\]}]) \((.*)\)(?: \[[^\]]*\])*;")
@@ -210,7 +206,7 @@ class Kernels:
                       and library in one["command"]]
         words = shlex.split(command["command"].replace(f"-I{self.tree}/", f"-I{self.place}/"))
         made = words[words.index("-o") + 1]
-        return [*words[: words.index("-o")], *(_NOTHING_UNTOLD if traced else [])], Path(command["directory"]) / made
+        return [*words[: words.index("-o")], *(judging.AS_GRADED if traced else [])], Path(command["directory"]) / made
 
     def _others(self, their_object: Path, traced: bool) -> list[Path]:
         """Objects of other files that the workbook's own file needs as well, as chapter 09's those of chapter 08."""

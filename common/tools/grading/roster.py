@@ -7,7 +7,7 @@
 `days` are those by which everything is due later for this student; it may be missing. A submission is somebody's if
 its name has the id, the e-mail address or the name in it, as learning platforms write them: `exampleada_1001_hw1`,
 `Ada Example_77_assignsubmission`. Names are compared without case, marks between words, and ways to write the same
-letter.
+letter; where they are run together, as Canvas does, with accents or without.
 
 A person gives the points for the log, up to 10 each week. These are in a table of their own, by the id of the roster or
 the name of the submission, with a column for each log:
@@ -95,8 +95,8 @@ def read_log(path: Path, people: Sequence[Person], names: Sequence[str]) -> Log:
 
 
 def person_of(submission: str, people: Iterable[Person]) -> "Person | None":
-    """Whose it is by its name; None if nobody's, or more than one's. An id tells those apart who have one name; beside
-    the name of somebody else it does not count, since students choose what their files are called."""
+    """Whose it is by its name; None if nobody's, or more than one's. An id tells those apart whom one name in it
+    can be; beside the name of somebody else it does not count, since students choose what their files are called."""
     words = plain(submission).split()
     people = list(people)
     places = [_places(one, words) for one in people]
@@ -104,22 +104,29 @@ def person_of(submission: str, people: Iterable[Person]) -> "Person | None":
     whole = [{(begin, end) for begin, end in mine
               if not any(first <= begin and end <= last and (first, last) != (begin, end)
                          for other in places if other is not mine for first, last in other)} for mine in places]
-    found = [one for one, mine in zip(people, whole) if mine]
-    by_id = [one for one, mine in zip(people, whole) if mine & _where(one.id, words)]
-    if len(by_id) == 1 and len({plain(one.name) for one in found}) == 1:
-        return by_id[0]
-    return found[0] if len(found) == 1 else None
+    found = [(one, mine) for one, mine in zip(people, whole) if mine]
+    by_id = [(one, mine - _where(one.id, words)) for one, mine in found if mine & _where(one.id, words)]
+    if len(by_id) == 1 and all(by_id[0][1] & other for one, other in found if one is not by_id[0][0]):
+        return by_id[0][0]
+    return found[0][0] if len(found) == 1 else None
 
 
 def _places(one: Person, words: list[str]) -> set[tuple[int, int]]:
     """(begin, end) of each part of a submission's name, in words, that names this person."""
     found = _where(one.id, words) | _where(one.mail, words) | _where(one.name, words)
     names = plain(one.name).split()
-    if words[:1] in (["".join(names)], ["".join([*names[-1:], *names[:-1]])]):
+    # As Canvas has it, who is called so begins with any of their words: the family's are not known, nor their number.
+    run_together = {"".join([*names[at:], *names[:at]]) for at in range(len(names))}
+    if words and words[0] in run_together | {_in_ascii(name) for name in run_together}:
         found.add((0, 1))
     if words and "".join(words) == "".join(names):
         found.add((0, len(words)))
     return found
+
+
+def _in_ascii(name: str) -> str:
+    """Without what letters have above or below them."""
+    return "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
 
 
 def _where(part: str, words: list[str]) -> set[tuple[int, int]]:
@@ -174,7 +181,8 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     found = {name: one for name, one in found.items() if name not in strange}
     others = [name for name in names if name not in found and name not in strange]
     if others:
-        say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own.")
+        say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own; with "
+            "the roster's id in its name, as in exampleada_1001_hw1, a submission is that person's.")
     return found
 
 
