@@ -219,3 +219,26 @@ def turns() -> Drawing:
     picture.text(left + tiles * size + 10, y, "its rows", color="note")
     picture.text(14, y + 26, "Purple: nobody comes after it, and it writes dQ.", color="note")
     return picture
+
+
+def bits() -> Drawing:
+    """The bits of one cut tile, in a word for each query and once more in a word for each key."""
+    document = [number for number, length in enumerate(_DOCUMENTS) for _ in range(length)]
+    first = _DOCUMENTS[0] // _TILE * _TILE  # the tile on the diagonal in which a document ends
+    seen = [[document[first + i] == document[first + j] and j <= i for j in range(_TILE)] for i in range(_TILE)]
+    by_query = ["".join("01"[seen[i][j]] for j in range(_TILE)) for i in range(_TILE)]
+    by_key = ["".join("01"[seen[i][j]] for i in range(_TILE)) for j in range(_TILE)]
+    picture = Drawing(278, "The bits of a cut tile", "A tile of four queries and four keys in which one document ends. "
+                      f"By queries its words are {', '.join(by_query)}; by keys {', '.join(by_key)}.")
+    left, top, size = 20.0, 62.0, 38.0
+    picture.text(14, 26, "one cut tile, and its bits twice", size=15, bold=True)
+    picture.text(left, 52, "keys →", color="note")
+    picture.cells(left, top, _TILE, _TILE, size, lambda column, row: "blue" if seen[row][column] else "empty", gap=2)
+    for i, word in enumerate(by_query):
+        picture.text(left + _TILE * size + 14, top + i * size + 22, word, bold=True)
+    picture.text(left + _TILE * size + 14, 52, "a word a query: forward", color="note")
+    for j, word in enumerate(by_key):
+        picture.text(left + j * size + size / 2, top + _TILE * size + 20, word, size=12.5, bold=True, at="middle")
+    picture.text(left + _TILE * size + 14, top + _TILE * size + 20, "a word a key: backward", color="note")
+    picture.text(14, top + _TILE * size + 50, "0: the query does not see the key.", color="note")
+    return picture
