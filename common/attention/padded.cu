@@ -139,8 +139,8 @@ struct Padded {
     };
     const auto result = [&](void*& to, const Side& side, int parts, const Strides& strides) {
       void* const from = workspace.take(side.all * head_dim * sizeof(uint16_t));
-      results.add({from, to, side.all, parts, {}, rows_of(side, strides), args.zero_rest ? nullptr : side.end,
-                   side.heads});
+      results.add(
+          {from, to, side.all, parts, {}, rows_of(side, strides), args.zero_rest ? nullptr : side.end, side.heads});
       to = from;
     };
     input(args.q, queries, rotated_parts, args.q_strides);

@@ -69,7 +69,7 @@ struct ForwardArgs {
   const int* cu_seqlens_q = nullptr;  // [B + 1], where packed sequences begin, and the last one ends:
   const int* cu_seqlens_k = nullptr;  // 0 first, none below the one before it, the last at most total_q or total_k
   BlockMask blocks = {};
-  bool zero_rest = false;             // rows of results behind the last sequence become zeros; else nobody writes them
+  bool zero_rest = false;  // rows of results behind the last sequence become zeros; else nobody writes them
 };
 
 struct BackwardArgs {
@@ -93,7 +93,7 @@ struct BackwardArgs {
   const int* cu_seqlens_q = nullptr;  // [B + 1]
   const int* cu_seqlens_k = nullptr;  // [B + 1]
   BlockMask blocks = {};
-  bool zero_rest = false;             // as above
+  bool zero_rest = false;  // as above
 };
 
 // One direction of one rung. `run` only enqueues kernels on the stream: it allocates nothing, does not

@@ -61,7 +61,8 @@ typedef struct {
    * be, and each sequence is masked and aligned on its own. cu_seqlens, [batch + 1] in device memory, say where they
    * begin and the last one ends: 0 first, none below the one before it, the last at most the total. Rows of results
    * behind the last sequence become zeros if zero_rest is not 0, and are never touched if it is. If cu_seqlens are
-   * something else, all results are NaN: only the kernels can know. (On the SIMT engine it is the call that refuses.) */
+   * something else, all results are NaN: only the kernels can know. (On the SIMT engine it is the call that refuses.)
+   */
   const int *cu_seqlens_q, *cu_seqlens_k;
   int total_q, total_k, zero_rest;
   /* A block mask, or NULL and 0: what queries see of keys, in R x C tiles of FAW_BLOCK queries and as many keys. Of a
@@ -83,10 +84,10 @@ typedef struct {
   int block_batch, block_heads; /* of masks: 1, or `batch` and `heads` */
   int block_listed, block_cuts;
 } faw_extras;
-#define FAW_NO_EXTRAS                                                                                                \
-  {                                                                                                                  \
-    -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, \
-        0, 0, 0, 0                                                                                                   \
+#define FAW_NO_EXTRAS                                                                                             \
+  {                                                                                                               \
+    -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL, \
+        NULL, 0, 0, 0, 0                                                                                          \
   }
 #define FAW_BLOCK 128
 

@@ -154,7 +154,7 @@ class Configuring(unittest.TestCase):
                  "build 05/5_tests 05/x[1].cmake | 05/x[1].cmake: CXX_EXECUTABLE_LINKER 05/k.dir/1.cu.o 05/k.dir/2.cu.o | a.a || "
                  "05/k\n  LINK_LIBRARIES = a.a\n  POST_BUILD = cd 05 && list\n  TARGET_FILE = 05/5_tests\n\n")
         beside = Path("/b/cpu/beside/05.x")
-        said, programs = substitutes._statements(ninja, ["5_tests"], ["05/1.cu"], beside)
+        said, programs = substitutes._statements(ninja, ["5_tests"], ["05/1.cu"], beside, "")
         self.assertEqual(programs, ["beside/05.x/05/5_tests"])
         includes = substitutes.ROOT / "05"
         self.assertEqual(said, "include build.ninja\n"

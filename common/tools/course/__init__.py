@@ -2,7 +2,7 @@
 
 from tools.course import boxes, kernelcode, markers, planted, rungs
 from tools.course.exercises import FILE, HANDED_OUT, KINDS, LEARNER, Course, Exercise, kinds_of_tests, load
-from tools.course.judging import DoesNotEnd, Verdict, Workshop, judge
+from tools.course.judging import AS_GRADED, DoesNotEnd, Verdict, Workshop, judge
 from tools.course.learner import Learner
 from tools.course.log import log_page
 from tools.course.markers import without_markers

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Command, Failure, amount_of_memory, build
-from tools.course import Exercise, judging
+from tools.course import AS_GRADED, Exercise
 from tools.grading.compiler_root import CompilerRoot, headers_of
 from tools.grading.sandbox import MADE, MOST_OUTPUT, Done, Limits, Sandbox, own_program
 
@@ -206,7 +206,7 @@ class Kernels:
                       and library in one["command"]]
         words = shlex.split(command["command"].replace(f"-I{self.tree}/", f"-I{self.place}/"))
         made = words[words.index("-o") + 1]
-        return [*words[: words.index("-o")], *(judging.AS_GRADED if traced else [])], Path(command["directory"]) / made
+        return [*words[: words.index("-o")], *(AS_GRADED if traced else [])], Path(command["directory"]) / made
 
     def _others(self, their_object: Path, traced: bool) -> list[Path]:
         """Objects of other files that the workbook's own file needs as well, as chapter 09's those of chapter 08."""

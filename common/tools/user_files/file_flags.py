@@ -117,7 +117,7 @@ def _refuse_other_paths(word: str) -> None:
         found = sorted(each.name for each in path.iterdir() if each.suffix in CUDA)
         has = f" ({path / found[0]}{', ..' if len(found) > 1 else ''})" if found else ""
         raise Failure(f"{word} is a folder: name files{has}{' or chapters' if among else ''}", status=2)
-    if "/" in word and not chapter:
+    if "/" in word and not chapter and not first.isdigit():  # 99/ordered: another line says that there is no 99
         or_chapter = ", or a chapter, as in 05" if among else ""
         raise Failure(f"there is no {word}: name a CUDA file, as in mine.cu{or_chapter}", status=2)
 
