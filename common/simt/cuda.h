@@ -13,3 +13,6 @@
 #include "simt/engine/launch.h"
 #include "simt/engine/types.h"
 #include "simt/hopper/hopper.h"
+#if defined(SIMT_FRONT) && defined(SIMT_TRACED)
+#include "simt/cuda/bytes.h"
+#endif

@@ -249,6 +249,7 @@ void RaceDetector::check_shared(const MemoryAccess& a) {
     return;
   }
   if (!global_ || mistake->kind != Shadow::Mistake::uninitialised) return report(*mistake, a.access, a.size, a.pc);
+  if (a.access == Access::read && shadow_.some_written(a.offset, a.size)) return;
   // If a thread writes it before the next barrier, that is a race, and the shadow will say so.
   if (!worker->suspected()) worker->suspect(line_of(a.pc), message_of(*mistake, a.access, a.size, thread));
 }

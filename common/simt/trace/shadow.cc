@@ -283,6 +283,12 @@ std::optional<Shadow::Mistake> Shadow::check_read(std::size_t begin, std::size_t
   return found;
 }
 
+bool Shadow::some_written(std::size_t begin, std::size_t size) const {
+  for (std::size_t byte = begin; byte < begin + size; byte += cell_bytes_[byte / line_bytes])
+    if (of_this_block(cells_[byte].written)) return true;
+  return false;
+}
+
 void Shadow::bulk_write(std::size_t begin, std::size_t size, const void* pc) {
   for_each_cell(begin, size, [&](Cell& cell, std::size_t) {
     cell.written = {pc, interval_, 0, no_thread, Access::write};

@@ -92,6 +92,8 @@ class Shadow {
   bool unordered(std::uint32_t clock, unsigned before, unsigned thread) const;
   bool has_other_orders() const { return !brought_.empty(); }  // than barriers of the block and of warps
 
+  // Whether this block has written any of these bytes. If it has, the others may be the padding of a structure.
+  bool some_written(std::size_t begin, std::size_t size) const;
   // What async_shadow.h needs. The mistake that a read would be, without noting it; a write by a bulk copy, of which
   // async_shadow.h knows who has waited for it.
   std::optional<Mistake> check_read(std::size_t byte, std::size_t size, unsigned thread);

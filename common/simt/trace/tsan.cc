@@ -2,6 +2,7 @@
 // in its library: they tell the observers of the launch. Atomic operations have to be carried out as well.
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
@@ -73,13 +74,41 @@ UNALIGNED(8)
 UNALIGNED(16)
 
 // Objects of other sizes, which a GPU moves by pieces too: at most 16 bytes each.
-#define RANGE(name, access)                                                                  \
-  extern "C" void __tsan_##name(char* address, std::size_t size) {                           \
-    for (std::size_t i = 0; i < size; i += 16)                                               \
-      note(__builtin_return_address(0), address + i, size - i < 16 ? size - i : 16, access); \
+namespace {
+void note_range(const void* pc, const void* address, std::size_t size, simt::Access access) {
+  for (std::size_t i = 0; i < size; i += 16)
+    note(pc, static_cast<const char*>(address) + i, size - i < 16 ? size - i : 16, access);
+}
+}  // namespace
+#define RANGE(name, access)                                         \
+  extern "C" void __tsan_##name(char* address, std::size_t size) {  \
+    note_range(__builtin_return_address(0), address, size, access); \
   }
 RANGE(read_range, simt::Access::read)
 RANGE(write_range, simt::Access::write)
+
+// What takes the place of memcpy and its like (cuda/bytes.h).
+#define COPY(name)                                                                     \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes);  \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes) { \
+    note_range(__builtin_return_address(0), from, bytes, simt::Access::read);          \
+    note_range(__builtin_return_address(0), to, bytes, simt::Access::write);           \
+    return std::name(to, from, bytes);                                                 \
+  }
+COPY(memcpy)
+COPY(memmove)
+extern "C" void* simt_traced_memset(void* to, int value, std::size_t bytes);
+extern "C" void* simt_traced_memset(void* to, int value, std::size_t bytes) {
+  note_range(__builtin_return_address(0), to, bytes, simt::Access::write);
+  return std::memset(to, value, bytes);
+}
+extern "C" char* simt_traced_strcpy(char* to, const char* from);
+extern "C" char* simt_traced_strcpy(char* to, const char* from) {
+  const std::size_t bytes = std::strlen(from) + 1;
+  note_range(__builtin_return_address(0), from, bytes, simt::Access::read);
+  note_range(__builtin_return_address(0), to, bytes, simt::Access::write);
+  return std::strcpy(to, from);
+}
 
 // Those that GCC calls at every comparison of code compiled with -fsanitize-coverage=trace-cmp.
 namespace {

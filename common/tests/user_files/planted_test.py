@@ -57,6 +57,7 @@ MISTAKES = {
         "null_pointer": "invalid write of a null pointer",
         "after_it_was_freed": "allocation that was freed",
         "misaligned": "misaligned write: the address of a 8-byte access",
+        "bytes_copied_beyond": "invalid read at byte 756, 0 bytes past the end of a 756-byte allocation",
         "atomic_beyond": "invalid atomic access at byte 40, 0 bytes past the end",
         "never_cleared": "read of 4 bytes of global memory that nobody has written",
         "copied_too_little": "read of 4 bytes of global memory that nobody has written",

@@ -493,6 +493,22 @@ CASE(padding_is_never_written) {
   cudaFree(b);
 }
 
+__global__ void largest(Padded* out) {  // a structure is read as a whole, with what nobody has written
+  __shared__ Padded best[N];
+  __shared__ int places[N];
+  if (threadIdx.x == 0) memset(places, 0, sizeof places);
+  best[threadIdx.x].small = 1;
+  best[threadIdx.x].large = 2;
+  for (int distance = N / 2; distance > 0; distance /= 2) {
+    __syncthreads();
+    if (threadIdx.x < distance) best[threadIdx.x] = best[threadIdx.x + distance];
+  }
+  __syncthreads();
+  atomicAdd(&places[0], 1);
+  if (threadIdx.x == 0) out[0] = best[0];
+}
+CASE(padding_in_shared_memory) { largest<<<1, N>>>(Zeros<Padded>(1)); }
+
 __global__ void neighbours_bytes(char* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }
 CASE(bytes_beside_each_other) {
   Zeros<char> x(3 * 7);

@@ -280,6 +280,11 @@ CASE(after_it_was_freed) {
 __global__ void misaligned(float* x) { *reinterpret_cast<float2*>(x + 1) = make_float2(1, 2); }  // misaligned
 CASE(misaligned) { misaligned<<<1, 1>>>(zeros<float>(N)); }
 
+__global__ void copy_elements(char* to, const char* from) {
+  memcpy(to + 12 * threadIdx.x, from + 12 * threadIdx.x, 12);  // bytes_copied_beyond
+}
+CASE(bytes_copied_beyond) { copy_elements<<<1, N>>>(zeros<char>(12 * N), zeros<char>(12 * (N - 1))); }
+
 __global__ void atomic_beyond(int* bins) { atomicAdd(&bins[threadIdx.x], 1); }  // atomic_beyond
 CASE(atomic_beyond) { atomic_beyond<<<1, 11>>>(zeros<int>(10)); }
 
