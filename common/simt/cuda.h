@@ -1,7 +1,9 @@
 // CUDA on the CPU: everything that kernels and their host code use of CUDA, under its own names. See README.md.
 #pragma once
 
-#include <cassert>  // assert and printf in kernels
+#include <cassert>  // assert and printf in kernels, and the limits of numbers, which come with CUDA's own header
+#include <cfloat>
+#include <climits>
 #include <cstdio>
 
 #include "simt/cuda/atomics.h"

@@ -28,7 +28,7 @@ KEYWORDS = set("""alignas auto bool break case char class const constexpr contin
     template this true typedef typename unsigned using void while""".split())
 _WORDS = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ threadIdx blockIdx blockDim gridDim
     warpSize x y z w INFINITY NAN FLT_MAX unroll pragma __launch_bounds__ __align__ volatile reinterpret_cast FLT_MIN
-    FLT_EPSILON INT_MAX INT_MIN UINT_MAX __constant__ __noinline__""".split())
+    FLT_EPSILON INT_MAX INT_MIN UINT_MAX __constant__""".split())
 # Functions of CUDA that take values and return one, or load, store and add what they point to.
 _FUNCTIONS = re.compile(r"""__(?:u?(?:char|short|int|ll)|floats?|double|half|halves|bfloat16|lows?|highs?)\d*2[a-z]\w*
     | __(?:u?short|u?int|float|u?longlong|double|half|bfloat16)_as_\w+
@@ -516,6 +516,8 @@ def _declared(words: list[str], at: int, types: set[str]) -> bool:
         return False
     if words[before] in types or words[before] == "using":
         return True
+    if before > 1 and words[before - 1] == "::" and words[before - 2] in types and _NAME.fullmatch(words[before]):
+        return True  # Problem::Span span
     if words[before] == ">":
         return _template_of(words, before) in types
     opening = _opening(words, at)
@@ -551,7 +553,15 @@ def _in_a_declaration(words: list[str], comma: int, types: set[str]) -> bool:
         if depth < 0:
             if words[at] == "[":
                 return at > 0 and (words[at - 1] == "auto" or words[at - 2 : at] == ["auto", "&"])
-            return words[at] in "({" and words[at + 1] in types and (words[at] == "{" or words[at - 1] in ("for", "if"))
+            return (words[at] in "({" and _begins_with_a_type(words, at + 1, types)
+                    and (words[at] == "{" or words[at - 1] in ("for", "if")))
         if depth == 0 and words[at] in ";}" and at < comma - 1:
-            return words[at + 1] in types
-    return comma < _MOST_WORDS and bool(words) and words[0] in types
+            return _begins_with_a_type(words, at + 1, types)
+    return comma < _MOST_WORDS and _begins_with_a_type(words, 0, types)
+
+
+def _begins_with_a_type(words: list[str], at: int, types: set[str]) -> bool:
+    """Perhaps after words such as __shared__ and static."""
+    while at < len(words) and words[at] in ("__shared__", "static", "const", "constexpr", "volatile"):
+        at += 1
+    return at < len(words) and words[at] in types
