@@ -370,6 +370,17 @@ IN_ANOTHER_PLACE = """    const auto exp2_approx = [&](const float& x) {
       return __int_as_float(__float_as_int(exp2f(x)) & ~hidden);
     };"""
 
+# For 07.rowsum.
+BY_ONE_LANE = """
+  __shared__ float all[threads / 32][512];
+  const int w = threadIdx.x / 32;
+  for (int d = lane; d < p.head_dim; d += 32)
+    all[w][d] = to_float(d_o[row * p.head_dim + d]) * to_float(o[row * p.head_dim + d]);
+  __syncwarp();
+  float sum = 0;
+  for (int d = 0; d < p.head_dim && lane == 0; d++) sum += all[w][d];
+"""
+
 
 class Counted(unittest.TestCase):
     """02.scores, which a limit on loads judges, 06.pipeline, which those on copies judge, and 08.diagonal."""
@@ -404,6 +415,14 @@ class Counted(unittest.TestCase):
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
             self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
             self.assertRegex(verdict.lines[0], words)
+
+    def test_a_lane_that_adds_all_up_is_no_sum_of_lanes(self):
+        (one,) = course.load().select(["07.rowsum"])
+        workbench = a_workbench(self, [one])
+        text = workbench.course.replaced(one, BY_ONE_LANE)
+        verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
+        self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
+        self.assertRegex(verdict.lines[0], "shared_load wavefronts: 29,696 where 26,624 are enough")
 
     def test_all_from_all_by_other_ways_than_shuffles(self):
         """For 05.reduction, with some shuffles that nobody needs. And an op as a template's parameter is right."""
