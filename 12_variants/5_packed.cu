@@ -12,7 +12,10 @@
 //     Nobody sorts, nobody waits for another block, and the host, which launches as many blocks as there can be tiles
 //     at most, is told nothing.
 //   - Backward: what is kept for each tile of queries has a place for as many tiles as there can be. Those of sequence
-//     b begin with number begin / Br + b, so nobody has to count them.
+//     b begin with number begin / Br + b, so nobody has to count them. And take_turns lets short sequences of similar
+//     length take turns in the list, so that fewer blocks of one head wait for one another.
+//   - Rows behind the last sequence become zeros if the caller likes: list_tiles, which knows where that is, writes
+//   them.
 //
 // Expected limit: that of 1_views; and a tile is as often half empty as a sequence ends.
 #include <algorithm>

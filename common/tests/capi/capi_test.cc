@@ -288,13 +288,41 @@ TEST_F(Capi, GivesTheSameBitsAsTheChapters) {
   }
 }
 
+// Whether both directions of the problem are right in the chapter that is chosen for it, which has to be chapter 12's;
+// give(tensors) says where the extras lie. Returns the forward's tensors.
+template <class Give>
+std::unique_ptr<DeviceTensors> chapter_12_solves(const faw_problem& problem, const Problem& p,
+                                                 const harness::HostTensors& inputs, const Give& give) {
+  const harness::Reference reference(p, inputs, true);
+  const char* chapter = "";
+  size_t bytes = 0;
+  EXPECT_EQ(faw_default_chapter(&problem, 0, 0, &chapter), FAW_OK) << faw_error();
+  EXPECT_STREQ(chapter, "12_variants");
+  EXPECT_EQ(faw_forward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+  auto of_forward = std::make_unique<DeviceTensors>(p, inputs, bytes, false);
+  give(*of_forward);
+  EXPECT_EQ(forward(chapter, nullptr, problem, *of_forward), FAW_OK) << faw_error();
+  check(cudaDeviceSynchronize());
+  EXPECT_EQ(check_forward(*of_forward, p, reference, true).first_wrong(), "");
+
+  EXPECT_EQ(faw_default_chapter(&problem, 0, 1, &chapter), FAW_OK) << faw_error();
+  EXPECT_STREQ(chapter, "12_variants");
+  EXPECT_EQ(faw_backward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
+  DeviceTensors of_backward(p, inputs, bytes, true);
+  harness::upload_forward(of_backward, p, reference);
+  give(of_backward);
+  EXPECT_EQ(backward(chapter, nullptr, problem, of_backward), FAW_OK) << faw_error();
+  check(cudaDeviceSynchronize());
+  EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
+  return of_forward;
+}
+
 TEST_F(Capi, TakesAVWithItsOwnHeadDim) {
   for (const bool views : {false, true}) {
     Problem p = chapter_suite::ragged(192).problem;
     p.head_dim_v = 128;
     p.views = views;
     const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
-    const harness::Reference reference(p, inputs, true);
     faw_problem problem = as_c(p);
     faw_extras extras = FAW_NO_EXTRAS;
     const auto as_strides = [](const attention::Strides& s) { return faw_strides{s.batch, s.head, s.row}; };
@@ -306,24 +334,7 @@ TEST_F(Capi, TakesAVWithItsOwnHeadDim) {
     extras.v = extras.dv = &of_v, extras.o = extras.d_o = &of_o;
     if (views) problem.extras = &extras;
 
-    const char* chapter = "";
-    size_t bytes = 0;
-    ASSERT_EQ(faw_default_chapter(&problem, 0, 0, &chapter), FAW_OK) << faw_error();
-    EXPECT_STREQ(chapter, "12_variants");
-    ASSERT_EQ(faw_forward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
-    const DeviceTensors of_forward(p, inputs, bytes, false);
-    ASSERT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_OK) << faw_error();
-    check(cudaDeviceSynchronize());
-    EXPECT_EQ(check_forward(of_forward, p, reference, true).first_wrong(), "");
-
-    ASSERT_EQ(faw_default_chapter(&problem, 0, 1, &chapter), FAW_OK) << faw_error();
-    EXPECT_STREQ(chapter, "12_variants");
-    ASSERT_EQ(faw_backward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
-    DeviceTensors of_backward(p, inputs, bytes, true);
-    harness::upload_forward(of_backward, p, reference);
-    ASSERT_EQ(backward(chapter, nullptr, problem, of_backward), FAW_OK) << faw_error();
-    check(cudaDeviceSynchronize());
-    EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
+    chapter_12_solves(problem, p, inputs, [](const DeviceTensors&) {});
   }
 }
 
@@ -332,7 +343,6 @@ TEST_F(Capi, TakesPackedSequences) {
   p.batch = 6;
   p = harness::packed(p);
   const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
-  const harness::Reference reference(p, inputs, true);
   faw_problem problem = as_c(p);
   faw_extras extras = FAW_NO_EXTRAS;
   problem.extras = &extras;
@@ -342,24 +352,9 @@ TEST_F(Capi, TakesPackedSequences) {
   };
   give(DeviceTensors(p, inputs, 0, false));  // for questions, that there are some
 
-  const char* chapter = "";
-  size_t bytes = 0;
-  ASSERT_EQ(faw_default_chapter(&problem, 0, 0, &chapter), FAW_OK) << faw_error();
-  EXPECT_STREQ(chapter, "12_variants");
-  ASSERT_EQ(faw_forward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
-  DeviceTensors of_forward(p, inputs, bytes, false);
-  give(of_forward);
-  ASSERT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_OK) << faw_error();
-  check(cudaDeviceSynchronize());
-  EXPECT_EQ(check_forward(of_forward, p, reference, true).first_wrong(), "");
-
-  ASSERT_EQ(faw_backward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
-  DeviceTensors of_backward(p, inputs, bytes, true);
-  harness::upload_forward(of_backward, p, reference);
-  give(of_backward);
-  ASSERT_EQ(backward(chapter, nullptr, problem, of_backward), FAW_OK) << faw_error();
-  check(cudaDeviceSynchronize());
-  EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
+  const auto solved = chapter_12_solves(problem, p, inputs, give);
+  const DeviceTensors& of_forward = *solved;
+  const char* const chapter = "12_variants";
 
   // Without the last sequence its rows are of none: nobody writes them, or zeros, as the caller likes.
   problem.batch = 5;
@@ -402,7 +397,6 @@ TEST_F(Capi, TakesABlockMask) {
   p.mask = attention::Mask::none;
   p = attention::with_blocks(p, attention::BlockPattern::documents);
   const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
-  const harness::Reference reference(p, inputs, true);
   faw_problem problem = as_c(p);
   faw_extras extras = FAW_NO_EXTRAS;
   problem.extras = &extras;
@@ -414,24 +408,9 @@ TEST_F(Capi, TakesABlockMask) {
   };
   give(DeviceTensors(p, inputs, 0, false));
 
-  const char* chapter = "";
-  size_t bytes = 0;
-  ASSERT_EQ(faw_default_chapter(&problem, 0, 0, &chapter), FAW_OK) << faw_error();
-  EXPECT_STREQ(chapter, "12_variants");
-  ASSERT_EQ(faw_forward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
-  DeviceTensors of_forward(p, inputs, bytes, false);
-  give(of_forward);
-  ASSERT_EQ(forward(chapter, nullptr, problem, of_forward), FAW_OK) << faw_error();
-  check(cudaDeviceSynchronize());
-  EXPECT_EQ(check_forward(of_forward, p, reference, true).first_wrong(), "");
-
-  ASSERT_EQ(faw_backward_workspace(chapter, nullptr, &problem, &bytes), FAW_OK) << faw_error();
-  DeviceTensors of_backward(p, inputs, bytes, true);
-  harness::upload_forward(of_backward, p, reference);
-  give(of_backward);
-  ASSERT_EQ(backward(chapter, nullptr, problem, of_backward), FAW_OK) << faw_error();
-  check(cudaDeviceSynchronize());
-  EXPECT_EQ(check_backward(of_backward, p, reference).first_wrong(), "");
+  const auto solved = chapter_12_solves(problem, p, inputs, give);
+  const DeviceTensors& of_forward = *solved;
+  const char* const chapter = "12_variants";
 
   const auto refused = [&](const std::string& text, faw_status status = FAW_INVALID) {
     EXPECT_EQ(forward(chapter, nullptr, problem, of_forward), status);
