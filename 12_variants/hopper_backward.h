@@ -289,35 +289,31 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
                                        [[maybe_unused]] const Lists<X>& lists) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
   const Problem p = problem_of<X>(whole, work);
-  // A tile of this block, and the consumer's part of its dQ
+  // A tile of this block, and the turn that the block has at it
   struct Place {
     int head, i;
-    size_t part;
     Turn turn;
     std::conditional_t<X::blocks, WalkPlace, std::monostate> walk = {};  // where it is in the lists
   };
-  const auto place_of = [&](int head, int i) -> Place {
-    return {head, i, number_of<X>(work, head, i) * consumers + consumer, turn_at<X, Br>(p, work, i)};
-  };
+  const auto place_of = [&](int head, int i) -> Place { return {head, i, turn_at<X, Br>(p, work, i)}; };
   [[maybe_unused]] const auto listed = [&](const WalkPlace& at) -> Place {
     if constexpr (X::blocks) {
       const auto walk = walk_of<Br>(p, lists, work);
-      if (!walk.exists(at)) return {at.head, 0, 0, {}, at};
+      if (!walk.exists(at)) return {at.head, 0, {}, at};
       const QueryStep step = walk.step(at);
-      return {step.head,
-              step.tile,
-              number_of<X>(work, step.head, step.tile) * consumers + consumer,
-              {step.turn.number, step.turn.last},
-              at};
+      return {step.head, step.tile, {step.turn.number, step.turn.last}, at};
     } else {
       return {};
     }
   };
+  const auto exists = [&](const Place& at) { return at.head <= work.last_head; };
   const auto after = [&](const Place& at) {
+    if (!exists(at)) return at;
     if constexpr (X::blocks) return listed(walk_of<Br>(p, lists, work).after(at.walk));
     return at.i > work.queries.start ? place_of(at.head, at.i - 1) : place_of(at.head + 1, work.queries.stop - 1);
   };
-  const auto exists = [&](const Place& at) { return at.head <= work.last_head; };
+  // The consumer's part of a tile's dQ
+  const auto part_of = [&](const Place& at) { return number_of<X>(work, at.head, at.i) * consumers + consumer; };
   // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it, as
   // soon as it is this block's turn. With `wait`, waits for the turn; without, returns false if it has not come.
   const auto prepare = [&](const Place& at, int room, bool wait) {
@@ -326,11 +322,12 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
       mbarrier_arrive(ready);
       return true;
     }
-    if (!wait && semaphore_peek(turns + at.part) != at.turn.number) return false;
-    semaphore_wait(turns + at.part, at.turn.number);
+    const size_t part = part_of(at);
+    if (!wait && semaphore_peek(turns + part) != at.turn.number) return false;
+    semaphore_wait(turns + part, at.turn.number);
     fence_proxy_async_global();
     mbarrier_arrive_expect_tx(ready, bytes);
-    bulk_load(smem.dq[room][consumer], dq_sum + at.part * part_size, bytes, ready);
+    bulk_load(smem.dq[room][consumer], dq_sum + part * part_size, bytes, ready);
     return true;
   };
 
@@ -340,33 +337,34 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
     at = listed(walk_of<Br>(p, lists, work).first(work.first_head));
   else
     at = place_of(work.first_head, work.queries.stop - 1);
-  Place next = at;   // the next one to prepare
+  Place second = after(at), third = after(second);
   int ahead = 0;     // so many are ready, from `at` on
   bool due = false;  // the turn at `at` has been seen
 #pragma unroll 1
   for (; exists(at); ahead--, ring.advance()) {
     const float* dq = smem.dq[ring.place][consumer];
-    while (ahead < 2 && exists(next) && prepare(next, ring.place ^ ahead, ahead == 0)) next = after(next), ahead++;
+    const size_t part = part_of(at);
+    if (ahead == 0) prepare(at, ring.place, true), ahead = 1;
+    if (ahead == 1 && exists(second) && prepare(second, ring.place ^ 1, false)) ahead = 2;
     mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
     if (at.turn.last) {
       const BoxPlace box =
           box_at<X, 64>(at.i * Br + (D == 128 ? 0 : consumer * 64), rows_of_queries<X>(p, work, at.head));
       tensor_store(dq_map, dq, D == 128 ? consumer * 64 : 0, box.row, box.head, box.batch);
     } else if (at.turn.number == 0) {
-      bulk_store(dq_sum + at.part * part_size, dq, bytes);
+      bulk_store(dq_sum + part * part_size, dq, bytes);
     } else {
-      if (!due) semaphore_wait(turns + at.part, at.turn.number);
-      bulk_add(dq_sum + at.part * part_size, dq, bytes);
+      if (!due) semaphore_wait(turns + part, at.turn.number);
+      bulk_add(dq_sum + part * part_size, dq, bytes);
     }
     bulk_commit();
     bulk_wait_read<0>();
-    if (ahead == 2 && exists(next) && prepare(next, ring.place, false)) next = after(next), ahead++;
-    const Place following = after(at);  // while the sum is on its way
-    due = exists(following) && semaphore_peek(turns + following.part) == following.turn.number;
+    if (ahead == 2 && exists(third) && prepare(third, ring.place, false)) ahead = 3;
+    due = exists(second) && semaphore_peek(turns + part_of(second)) == second.turn.number;
     bulk_wait<0>();   // the sum is in global memory, and the next block may have its turn
     fence_acq_rel();  // and what was peeked at counts
-    semaphore_set(turns + at.part, at.turn.number + 1);
-    at = following;
+    semaphore_set(turns + part, at.turn.number + 1);
+    at = second, second = third, third = after(third);  // nobody waits for this thread now
   }
 }
 

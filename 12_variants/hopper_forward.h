@@ -82,9 +82,13 @@ constexpr int consumer_registers = consumers == 3 ? 160
                                    : X::blocks    ? 232
                                                   : 240;
 
-template <int D>
-constexpr int Bc = 8192 / D;  // keys of a tile: 64 registers of O, 32 of S and 16 of P at D = 128; 32, 64 and 32 at 64
-constexpr int stages = 4;     // of K and V: at most 225 KB with two of Q
+// Keys of a tile: 64 registers of O, 32 of S and 16 of P at D = 128; 32, 64 and 32 at 64. With a block mask it is the
+// mask's tile. So at D = 128 a score has 64 registers of S and 32 of P, which two consumers have.
+template <int D, class X>
+constexpr int Bc = X::blocks ? BlockMask::tile : 8192 / D;
+// Of K and V: at most 225 KB with two of Q
+template <int D, class X>
+constexpr int stages = 32768 / (D * Bc<D, X>);
 
 // A tile of rows, and whose it is: over all batches, or of a packed sequence and where that begins.
 struct Work {
@@ -104,10 +108,11 @@ __device__ Work work_of(const Problem& p, const Sequences& sequences, const Tile
   return work;
 }
 
-template <class T, int D, int consumers>
+template <class T, int D, int consumers, class X>
 struct Shared {
+  static constexpr int Bc = on_hopper::Bc<D, X>, stages = on_hopper::stages<D, X>;
   T q[2][Br<consumers> * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
-  T k[stages][Bc<D> * D], v[stages][Bc<D> * D];
+  T k[stages][Bc * D], v[stages][Bc * D];
   int index[2];  // in the list, of the tile that each Q belongs to
   Work work[2];  // the same of packed sequences
   Mbarrier q_full[2], q_empty[2], o_full[2];
@@ -115,14 +120,15 @@ struct Shared {
 };
 
 // Behind it, of a block mask, what the producer tells the others: how many tiles of keys each Q has, and which each K
-// is, counted in tiles of Bc, with the number of its bits if it is cut.
+// is, with the number of its bits if it is cut.
+template <int stages>
 struct ListedKeys {
   int steps[2];
   BlockLists::Listed keys[stages];
 };
-template <class T, int D, int consumers>
-__device__ ListedKeys& listed_keys(Shared<T, D, consumers>& smem) {
-  return *reinterpret_cast<ListedKeys*>(&smem + 1);
+template <class T, int D, int consumers, class X>
+__device__ auto& listed_keys(Shared<T, D, consumers, X>& smem) {
+  return *reinterpret_cast<ListedKeys<stages<D, X>>*>(&smem + 1);
 }
 
 struct ForwardMaps {
@@ -168,8 +174,8 @@ struct KeyOrder {
 
 // Tells the others the next tile, which q_full will say is there: its index, and if there are packed sequences, whose
 // it is. One thread.
-template <class X, class T, int D, int consumers>
-__device__ void announce(Shared<T, D, consumers>& smem, int index, const Work& work, const Ring<2>& q) {
+template <class T, int D, int consumers, class X>
+__device__ void announce(Shared<T, D, consumers, X>& smem, int index, const Work& work, const Ring<2>& q) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   if constexpr (X::packed)
     smem.work[q.place] = work;
@@ -178,8 +184,8 @@ __device__ void announce(Shared<T, D, consumers>& smem, int index, const Work& w
 }
 
 // The others' next tile; false if none is left.
-template <class X, class T, int D, int consumers>
-__device__ bool next(Shared<T, D, consumers>& smem, const TileList<Br<consumers>>& tiles, Work& work,
+template <class T, int D, int consumers, class X>
+__device__ bool next(Shared<T, D, consumers, X>& smem, const TileList<Br<consumers>>& tiles, Work& work,
                      const Ring<2>& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   if constexpr (!X::packed) return tiles.get(work.tile, smem.index[q.place]);
@@ -210,18 +216,18 @@ __device__ HeadOfBatch rows_of_keys(const Problem& p, const Work& work) {
 }
 
 // Starts the copies of a tile. One thread.
-template <class X, class T, int D, int consumers>
-__device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const ForwardMaps& maps, Problem p,
-                                     const Work& work, Ring<stages>& ring, const Ring<2>& q,
+template <class T, int D, int consumers, class X>
+__device__ __forceinline__ void load(Shared<T, D, consumers, X>& smem, const ForwardMaps& maps, Problem p,
+                                     const Work& work, Ring<stages<D, X>>& ring, const Ring<2>& q,
                                      [[maybe_unused]] const Lists<X>& lists) {
-  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>, kv_bytes = Bc * D * sizeof(T);
+  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D, X>, kv_bytes = Bc * D * sizeof(T);
   if constexpr (X::packed) p = alone(p, work.of);
   const Tile& tile = work.tile;
   const HeadOfBatch head = rows_of_queries<X>(p, work), kv_head = rows_of_keys<X>(p, work);
   [[maybe_unused]] BlockLists::List list;
   if constexpr (X::blocks) {
     list = lists.of_row(p, tile.head, tile.i0 / Br);
-    listed_keys(smem).steps[q.place] = max(1, (list.end - list.begin) * (BlockMask::tile / Bc));
+    listed_keys(smem).steps[q.place] = max(1, list.end - list.begin);
   }
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   load_tile<X, D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
@@ -237,13 +243,11 @@ __device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const Forwar
     ring.advance();
   };
   if constexpr (X::blocks) {
-    constexpr int parts = BlockMask::tile / Bc;
-    if (list.begin == list.end) load_keys(lists.columns * parts);
+    if (list.begin == list.end) load_keys(lists.columns);
 #pragma unroll 1
     for (int t = list.begin; t < list.end; t++) {
       const BlockLists::Listed listed = lists.row_tile(t);
-#pragma unroll 1
-      for (int part = 0; part < parts; part++) load_keys(listed.tile * parts + part, listed.cut);
+      load_keys(listed.tile, listed.cut);
     }
   } else {
 #pragma unroll 1
@@ -277,8 +281,8 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const la
 }
 
 // A consumer's 64 rows of a tile.
-template <class X, class T, int D, int consumers>
-__device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p, Work work, Ring<stages>& ring,
+template <class T, int D, int consumers, class X>
+__device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem p, Work work, Ring<stages<D, X>>& ring,
                                        const Ring<2>& q, const typename X::Score& any_head, float* lse,
                                        const float* sink, [[maybe_unused]] const Lists<X>& lists) {
   const Tile tile = work.tile;
@@ -288,7 +292,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
     p = alone(p, work.of);
   }
   const typename X::Score score = any_head.of_head(X::packed ? work.of.index * p.heads + tile.head : tile.head);
-  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
+  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D, X>;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int first_row = tile.i0 + warp_row, own_row = tile.i0 + wgmma_rows * consumer;
@@ -313,7 +317,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
       const BlockLists::Listed keys = listed_keys(smem).keys[ring.place];
       __syncwarp();  // all lanes have read it: with K the producer may write another one
       of_tile = lists.bits_of_queries(keys.cut);
-      if (of_tile) bits.load(of_tile, warp_row, keys.tile * Bc % BlockMask::tile);
+      if (of_tile) bits.load(of_tile, warp_row, 0);
       return keys.tile;
     }
   };
@@ -355,7 +359,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, Problem p,
 
 #pragma unroll 1
   for (int step = own.start + 1; step < own.stop; step++) {
-    const Ring<stages> before = ring;
+    const Ring<stages<D, X>> before = ring;
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
@@ -426,14 +430,14 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
             const float* sink,  // [H], or none
             Lists<X> lists) {
   constexpr int Br = on_hopper::Br<consumers>;
-  Shared<T, D, consumers>& smem = *dynamic_shared<Shared<T, D, consumers>, tile_alignment>();
+  Shared<T, D, consumers, X>& smem = *dynamic_shared<Shared<T, D, consumers, X>, tile_alignment>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.q_full[i], 1);
       mbarrier_init(&smem.q_empty[i], 1);
       mbarrier_init(&smem.o_full[i], 4 * consumers);  // their warps
     }
-    for (int i = 0; i < stages; i++) {
+    for (int i = 0; i < stages<D, X>; i++) {
       mbarrier_init(&smem.k_full[i], 1);
       mbarrier_init(&smem.v_full[i], 1);
       mbarrier_init(&smem.k_empty[i], 4 * consumers);
@@ -447,7 +451,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
   __syncthreads();  // the mbarriers are there
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
-  Ring<stages> ring;
+  Ring<stages<D, X>> ring;
   Ring<2> q;
   Work work = {};
   if (warpgroup == consumers) {
@@ -464,13 +468,13 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
       };
       int index = blockIdx.x;
       for (; find(index); index = taken ? atomicAdd(taken, 1) : INT_MAX, q.advance()) {
-        announce<X>(smem, index, work, q);
-        load<X>(smem, maps, p, work, ring, q, lists);
+        announce(smem, index, work, q);
+        load(smem, maps, p, work, ring, q, lists);
       }
-      announce<X>(smem, index, work, q);
+      announce(smem, index, work, q);
       mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
     } else if (warp == 1 && elect_one()) {
-      for (; next<X>(smem, tiles, work, q); q.advance()) {
+      for (; next(smem, tiles, work, q); q.advance()) {
         mbarrier_wait(&smem.o_full[q.place], q.parity);
         store_tile<X, D, Br, Br>(maps.o, smem.q[q.place], work.tile.i0, rows_of_queries<X>(p, work));
         bulk_commit();
@@ -480,8 +484,8 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     }
   } else {
     setmaxnreg_inc<consumer_registers<consumers, X>>();
-    for (; next<X>(smem, tiles, work, q); q.advance())
-      attend<X>(smem, p, shared_by_lanes<X>(work), ring, q, score, lse, sink, lists);
+    for (; next(smem, tiles, work, q); q.advance())
+      attend(smem, p, shared_by_lanes<X>(work), ring, q, score, lse, sink, lists);
   }
 }
 
@@ -515,7 +519,7 @@ inline bool two_consumers(const Problem& p) {
 
 template <class T, int D, int consumers, class X>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D>;
+  constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D, X>;
   const View<const T> q = view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim);
   const View<const T> k = view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim);
   const View<const T> v = view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim());
@@ -537,11 +541,11 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   }
   if constexpr (X::blocks) lists = check_lists(p, args, blocks, stream);
   if (taken && !X::packed && !X::blocks) launch(take_first, {1, 1, 0, stream}, taken, blocks);
-  launch_grid(
-      forward<T, D, consumers, X>,
-      {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>) + X::blocks * sizeof(ListedKeys), stream},
-      taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi), args.lse,
-      args.sink, lists);
+  launch_grid(forward<T, D, consumers, X>,
+              {unsigned(blocks), threads<consumers>,
+               sizeof(Shared<T, D, consumers, X>) + X::blocks * sizeof(ListedKeys<stages<D, X>>), stream},
+              taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),
+              args.lse, args.sink, lists);
 }
 
 template <class X>
