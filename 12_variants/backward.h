@@ -144,6 +144,12 @@ __device__ void make_p(float (&x)[blocks][queries / 8][4], const typename X::Sco
       for (int r = 0; r < 4; r++)
         x[b][n][r] = score(x[b][n][r], own + (8 * n + r % 2 - 16 * b - 8 * (r / 2))) - lse[8 * n + 2 * t + r % 2];
   hide_transpose<X, queries>(x, p, at, -INFINITY);
+  if constexpr (X::blocks)
+    if (at.bits) {
+      Bits<blocks, queries / 8> bits;
+      bits.load(at.bits, at.key % BlockMask::tile, at.row % BlockMask::tile);
+      bits.hide(x, -INFINITY);
+    }
 #pragma unroll
   for (int b = 0; b < blocks; b++)
     for (int n = 0; n < queries / 8; n++)
@@ -336,7 +342,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks) gradients(Problem p, Ba
   };
   const auto keys_of_tile = [&](int tile) -> Tiles {
     if constexpr (!X::blocks) return key_tiles<Bc>(p, tile % head_tiles * Br, Br);
-    const Turns turn = known.of[tile % 8].turn;  // as if the others' numbers were those around this one's
+    const Turn turn = known.of[tile % 8].turn;  // as if the others' numbers were those around this one's
     return {kv_tile - turn.number, kv_tile + (turn.last ? 1 : 2)};
   };
   int seen = 0;

@@ -89,7 +89,7 @@ __device__ Where further(const Where& at, int n) {
 
 // Of the transpose of a warp's scores or of its P, what queries do not see becomes `hidden`, if there is any: x[b][n]
 // is a C fragment with keys 16 b to 16 b + 15 and queries 8 n to 8 n + 7. Query i sees key j < Nk if -right <= distance
-// <= left, where distance = i + Nk - Nq - j.
+// <= left, where distance = i + Nk - Nq - j. What bits hide is the caller's.
 template <class X, int queries, int blocks>
 __device__ __forceinline__ void hide_transpose(float (&x)[blocks][queries / 8][4], const Problem& p, Where at,
                                                float hidden) {
@@ -111,12 +111,6 @@ __device__ __forceinline__ void hide_transpose(float (&x)[blocks][queries / 8][4
   };
   if (at.key + 16 * blocks > seen.last) hide_if([&](int more, int key) { return more < nearest || key >= keys; });
   if (X::window && at.key < seen.first) hide_if([&](int more, int) { return more > farthest; });
-  if constexpr (X::blocks)
-    if (at.bits) {
-      Bits<blocks, queries / 8> bits;
-      bits.load(at.bits, at.key % BlockMask::tile, at.row % BlockMask::tile);
-      bits.hide(x, hidden);
-    }
 }
 
 // The sink is a key whose V is 0: P = exp(sink - LSE), dP = 0, and dS = P (0 - delta), over all rows of a head. The

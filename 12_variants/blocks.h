@@ -114,13 +114,13 @@ struct Bits {
 
 // A step of a backward's block: a tile of queries of a head, whose bits it has, and the turn that the block has at
 // adding to its dQ.
-struct Turns {
+struct Turn {
   int number;
   bool last;  // nobody adds after it
 };
 struct QueryStep {
   int head, tile, cut;
-  Turns turn;
+  Turn turn;
 };
 
 struct WalkPlace {

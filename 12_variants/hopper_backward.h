@@ -224,10 +224,6 @@ __device__ bool next(Shared<T, D>& smem, const Ring<1>& kv) {
 
 // Which turn a tile of keys has at adding to a tile of queries, and whether it is the last one. Those whose keys a row
 // of the tile sees add in their order. Without a window they begin with the first keys of all.
-struct Turn {
-  int number;
-  bool last;
-};
 template <class X, int Br>
 __device__ Turn turn_at(const Problem& p, const Work& work, int tile) {
   if constexpr (!X::window) return {work.j0 / Bc, tile < work.ended};
@@ -301,7 +297,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
       const auto walk = walk_of<Br>(p, lists, work);
       if (!walk.exists(at)) return {at.head, 0, {}, at};
       const QueryStep step = walk.step(at);
-      return {step.head, step.tile, {step.turn.number, step.turn.last}, at};
+      return {step.head, step.tile, step.turn, at};
     } else {
       return {};
     }
@@ -375,7 +371,8 @@ template <class X, bool ahead, int queries>
 __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sloped)[1][queries / 8][4],
                                        const typename X::Score& function, const Problem& p,
                                        const float* lse,  // [queries] in shared memory
-                                       Where at) {
+                                       Where at, [[maybe_unused]] bool is_cut,
+                                       [[maybe_unused]] const Bits<1, queries / 8>& bits) {
   static_assert(!(ahead && X::Score::has_slope));
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const auto lse_of = [&](int n) { return *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t); };
@@ -395,6 +392,8 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
     return true;
   });
   hide_transpose<X, queries>(x, p, at, ahead ? 0 : -INFINITY);
+  if constexpr (X::blocks)
+    if (is_cut) bits.hide(x, ahead ? 0 : -INFINITY);
   if constexpr (!ahead)
 #pragma unroll
     for (int n = 0; n < queries / 8; n++) {
@@ -438,13 +437,15 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
     for (int step = work.queries.stop - 1; step >= work.queries.start; step--, ring.advance()) {
       int head = head_of_loop, i = step;
       Where at = {0, j};
-      [[maybe_unused]] Turn turn_of_step = {};
+      [[maybe_unused]] bool is_cut = false;
+      [[maybe_unused]] Bits<1, Br / 8> bits;
       if constexpr (X::blocks) {
         mbarrier_wait(&smem.full[ring.place], ring.parity);
         const QueryStep its = told(smem, ring.place);
         head = its.head, i = its.tile;
-        turn_of_step = {its.turn.number, its.turn.last};
-        at.bits = lists.bits_of_keys(its.cut);
+        is_cut = its.cut >= 0;
+        // They come while S is multiplied.
+        if (is_cut) bits.load(lists.bits_of_keys(its.cut), warp_key, i * Br % BlockMask::tile);
       }
       at.row = i * Br;
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
@@ -464,7 +465,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       wgmma_wait<1>(p_reg);
       float sloped[1][Br / 8][4];
-      make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, stats, at);
+      make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, stats, at, is_cut, bits);
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
       watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
@@ -490,7 +491,12 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
       mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
-      if (const Turn turn = X::blocks ? turn_of_step : turn_at<X, Br>(p, work, i); turn.last) {
+      Turn turn;
+      if constexpr (X::blocks)
+        turn = told(smem, ring.place).turn;
+      else
+        turn = turn_at<X, Br>(p, work, i);
+      if (turn.last) {
         if (turn.number > 0) {
 #pragma unroll
           for (int n = 0; n < 8; n++) {

@@ -36,6 +36,8 @@
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
+#include <variant>
 
 #include "attention/dispatch.h"
 #include "attention/schedule.h"
@@ -108,28 +110,26 @@ __device__ Work work_of(const Problem& p, const Sequences& sequences, const Tile
   return work;
 }
 
+// Of a block mask, what the producer tells the others: how many tiles of keys each Q has, which one each K is, and of
+// one that is cut the bits, which come with K.
+template <int stages>
+struct ListedKeys {
+  alignas(16) uint32_t bits[stages][BlockLists::tile_words];
+  BlockLists::Listed keys[stages];
+  int steps[2];
+};
+
 template <class T, int D, int consumers, class X>
 struct Shared {
   static constexpr int Bc = on_hopper::Bc<D, X>, stages = on_hopper::stages<D, X>;
   T q[2][Br<consumers> * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
+  std::conditional_t<X::blocks, ListedKeys<stages>, std::monostate> listed;
   int index[2];  // in the list, of the tile that each Q belongs to
   Work work[2];  // the same of packed sequences
   Mbarrier q_full[2], q_empty[2], o_full[2];
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
-
-// Behind it, of a block mask, what the producer tells the others: how many tiles of keys each Q has, and which each K
-// is, with the number of its bits if it is cut.
-template <int stages>
-struct ListedKeys {
-  int steps[2];
-  BlockLists::Listed keys[stages];
-};
-template <class T, int D, int consumers, class X>
-__device__ auto& listed_keys(Shared<T, D, consumers, X>& smem) {
-  return *reinterpret_cast<ListedKeys<stages<D, X>>*>(&smem + 1);
-}
 
 struct ForwardMaps {
   TensorMap q;  // of Q [B, H, Nq, D], in boxes of Br rows
@@ -227,15 +227,23 @@ __device__ __forceinline__ void load(Shared<T, D, consumers, X>& smem, const For
   [[maybe_unused]] BlockLists::List list;
   if constexpr (X::blocks) {
     list = lists.of_row(p, tile.head, tile.i0 / Br);
-    listed_keys(smem).steps[q.place] = max(1, list.end - list.begin);
+    smem.listed.steps[q.place] = max(1, list.end - list.begin);
   }
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   load_tile<X, D, Br>(smem.q[q.place], maps.q, &smem.q_full[q.place], tile.i0, head);
   const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
   const auto load_keys = [&](int j, [[maybe_unused]] int cut = -1) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
-    if constexpr (X::blocks) listed_keys(smem).keys[ring.place] = {j, cut};
-    mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
+    int bytes = kv_bytes;
+    if constexpr (X::blocks) {
+      smem.listed.keys[ring.place] = {j, cut};
+      if (cut >= 0) bytes += sizeof(smem.listed.bits[0]);
+    }
+    mbarrier_arrive_expect_tx(&smem.k_full[ring.place], bytes);
+    if constexpr (X::blocks)
+      if (cut >= 0)
+        bulk_load(smem.listed.bits[ring.place], lists.bits_of_queries(cut), sizeof(smem.listed.bits[0]),
+                  &smem.k_full[ring.place]);
     load_tile<X, D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
@@ -298,8 +306,8 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
   const int first_row = tile.i0 + warp_row, own_row = tile.i0 + wgmma_rows * consumer;
   const KeyOrder<Bc, X> order(p, tile.i0, tile.i0 + Br - 1);
   Tiles own = order.steps_of(key_tiles<Bc, X>(p, own_row, own_row + wgmma_rows - 1));
-  if (X::packed && own_row >= p.seq_q) own.stop = own.start + 1;  // sequences end often: no row is this consumer's
-  if constexpr (X::blocks) own = {0, listed_keys(smem).steps[q.place]};  // all are of all rows
+  if (X::packed && own_row >= p.seq_q) own.stop = own.start + 1;   // sequences end often: no row is this consumer's
+  if constexpr (X::blocks) own = {0, smem.listed.steps[q.place]};  // all are of all rows
   const SeenKeys of_warp = seen_by<X>(p, first_row, first_row + 15);
   const T* q_rows = smem.q[q.place] + wgmma_rows * consumer * page_row;
 
@@ -308,16 +316,16 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
   lazy_softmax::Rows<1> rows;
   const Watched state = {lse_row + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
-  // Which tile of keys a step has, whose K has come, and of a block mask its bits.
-  [[maybe_unused]] const uint32_t* of_tile = nullptr;
+  // Which tile of keys a step has, whose K has come, and of a block mask its bits if it is cut.
+  [[maybe_unused]] bool is_cut = false;
   [[maybe_unused]] Bits<1, Bc / 8> bits;
   const auto keys_of = [&](int step) {
     if constexpr (!X::blocks) return order.tile(step);
     if constexpr (X::blocks) {
-      const BlockLists::Listed keys = listed_keys(smem).keys[ring.place];
-      __syncwarp();  // all lanes have read it: with K the producer may write another one
-      of_tile = lists.bits_of_queries(keys.cut);
-      if (of_tile) bits.load(of_tile, warp_row, 0);
+      const BlockLists::Listed keys = smem.listed.keys[ring.place];
+      is_cut = keys.cut >= 0;
+      if (is_cut) bits.load(smem.listed.bits[ring.place], warp_row, 0);
+      __syncwarp();  // all lanes have read it: with K the producer may write others
       return keys.tile;
     }
   };
@@ -328,7 +336,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
     const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j * Bc);
     hide<X>(s_reg, p, of_warp, first_row, j * Bc);
     if constexpr (X::blocks)
-      if (of_tile) bits.hide(s_reg, -INFINITY);
+      if (is_cut) bits.hide(s_reg, -INFINITY);
     return above;
   };
   // This warp no longer needs the buffer that the mbarrier guards.
@@ -542,8 +550,7 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   if constexpr (X::blocks) lists = check_lists(p, args, blocks, stream);
   if (taken && !X::packed && !X::blocks) launch(take_first, {1, 1, 0, stream}, taken, blocks);
   launch_grid(forward<T, D, consumers, X>,
-              {unsigned(blocks), threads<consumers>,
-               sizeof(Shared<T, D, consumers, X>) + X::blocks * sizeof(ListedKeys<stages<D, X>>), stream},
+              {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers, X>), stream},
               taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),
               args.lse, args.sink, lists);
 }
