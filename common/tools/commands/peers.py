@@ -58,6 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = problem_flags.chosen_chapters(arguments)
     said = problem_flags.said(arguments)
     seed = said.pop("seed", 0)
+    lengths = {"batch": arguments.batch, "seq-q": arguments.seq_q and ",".join(map(str, arguments.seq_q)),
+               "seq-k": arguments.seq_k}
+    for name, value in lengths.items():
+        if value and arguments.sweep in peers.OF_DOCUMENTS:
+            raise Failure(f"{name} is {value}: the sweep {arguments.sweep} has lengths of its own, and takes none",
+                          status=2)
     cudnn = peers.cudnn_in(Path(arguments.cudnn)) if arguments.cudnn else []
     gpu, no_gpu = cuda.find_gpu()
     if not gpu:
