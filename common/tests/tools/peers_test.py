@@ -83,6 +83,9 @@ class Sweeps(unittest.TestCase):
         points = peers.sweep("blocks", {"head_dim": 128}, DEFAULT)
         self.assertEqual([p.extras for p in points], ["", "blocks_documents", "blocks_prefix", "blocks_dilated"])
         self.assertEqual(points[0], Problem(1, 16, 16, 16384, 16384, 128, "fp16", False))
+        one = {"head_dim": 64, "block_mask": "prefix"}
+        self.assertEqual([p.extras for p in peers.sweep("blocks", one, DEFAULT)], ["", "blocks_prefix"])
+        self.assertEqual(peers.word_for("blocks", one, points), "blocks-fp16-d64-prefix")
         with mock.patch.multiple(documents, PREFIX=30, WINDOW=40, LENGTHS=(33, 7, 60)):
             for pattern in documents.PATTERNS:
                 shown = documents.seen(pattern, list, 100)
@@ -99,10 +102,16 @@ class Sweeps(unittest.TestCase):
         self.assertAlmostEqual(documents.flops(prefix, plain) / plain(whole), 0.53125, delta=1e-4)  # 1/2 + (1/4)^2 / 2
 
     def test_lengths_of_their_own_are_not_said(self):
-        for words, said in [(["packed", "--batch=3"], "batch is 3"), (["blocks", "--seq-q=64,128"], "seq-q is 64,128")]:
+        for words, expected in [
+                (["packed", "--batch=3"], "batch is 3: the sweep packed has lengths of its own, and takes none"),
+                (["blocks", "--seq-q=64,128"], "seq-q is 64,128: the sweep blocks has lengths of its own, and takes none"),
+                (["blocks", "--block-mask=scattered"], "block-mask is scattered: the sweep blocks has documents, prefix, "
+                                                       "dilated"),
+                (["packed", "--block-mask=prefix"], "peers takes no --block-mask: .*--sweep=blocks"),
+                (["fa", "--window=5,0"], "peers takes no --window: .*--sweep=extras")]:
             with contextlib.redirect_stderr(io.StringIO()) as error:
                 self.assertEqual(cli.main(["dev", "peers", f"--sweep={words[0]}", words[1]]), 2)
-            self.assertRegex(error.getvalue(), f"{said}: the sweep {words[0]} has lengths of its own, and takes none\n$")
+            self.assertRegex(error.getvalue(), f"^.*{expected}.*\n$")
 
     def test_restrictions(self):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
@@ -213,7 +222,7 @@ class BesideAStandInForTorch(unittest.TestCase):
     def setUp(self):
         self.torch = mock.MagicMock(__version__="2")
         modules = dict.fromkeys(("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention", "torch.nested",
-                                 "torch.nn.attention.varlen", "torch.nn.attention.flex_attention"), self.torch)
+                                 "torch._dynamo", "torch.nn.attention.varlen", "torch.nn.attention.flex_attention"), self.torch)
         modules |= {"tools.measuring.peers_check": mock.MagicMock()}
         loaded = mock.patch.dict(sys.modules, modules)
         loaded.start()

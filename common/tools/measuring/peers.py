@@ -73,8 +73,8 @@ SWEEPS = {
               "window of 1024 keys, softcap 20, ALiBi, a sink",
     "packed": "40 documents of 73 to 5918 tokens, 65536 in all, one behind the other: H=16, D = 64 and 128, causal; "
               "and sequences of one length, as many tokens and pairs",
-    "blocks": "block masks: N = 16384, H=16, D = 64 and 128: documents, a prefix of 4096 keys, every fourth of the last "
-              "4096 keys; and no mask",
+    "blocks": "block masks: N = 16384, H=16, D = 64 and 128: documents, a prefix of 4096 keys, every fourth of the "
+              "last 4096 keys; and no mask",
     "models": "attention as models ask for it, long and short, with few kv heads and few queries, in fp16 and bf16",
     "random": "points drawn at random from what models ask for",
 }
@@ -110,9 +110,11 @@ def sweep(name: str, said: JsonObject, default: Problem, draw: "JsonObject | Non
                   for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
                   for n in said.get("seq_q", [16384]) for extra in EXTRAS]
     elif name in OF_DOCUMENTS:
-        made = documents.packed if name == "packed" else documents.blocks
+        mask = fields.pop("block_mask", None)
         points = [point for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
-                  for point in made(replace(default, head_dim=size))]
+                  for point in (documents.packed if name == "packed" else documents.blocks)(
+                      replace(default, head_dim=size))
+                  if mask in (None, point.asked().get("blocks", mask))]
     elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
@@ -135,6 +137,7 @@ def word_for(name: str, said: JsonObject, points: list[Problem]) -> str:
     words += [f"{field}{said[field]}" for field in SHAPE if field in said and name in OF_MODELS]
     words += [f"d{said['head_dim']}"] if "head_dim" in said else []
     words += ["causal" if said["causal"] else "full"] if "causal" in said else []
+    words += [said["block_mask"]] if "block_mask" in said else []
     return "-".join(words)
 
 

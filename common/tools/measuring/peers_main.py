@@ -305,6 +305,14 @@ def sdpa(name: str) -> Candidate:
     return kind(name, attend)
 
 
+def compiled_for_each_shape(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Past a limit, 8 unless told, torch.compile would go back to eager operations."""
+    from torch._dynamo import config
+
+    setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", 256)
+    return torch.compile(function, dynamic=False)
+
+
 def rotating(name: str) -> Candidate:
     """What one would do without a chapter that rotates: q and k by PyTorch, as models have it, and then FLASH."""
     flash = sdpa("FLASH").attend
@@ -317,11 +325,7 @@ def rotating(name: str) -> Candidate:
         return q * q_cos + halves_swapped(q) * q_sin, k * k_cos + halves_swapped(k) * k_sin
 
     if name.startswith("compiled"):
-        rotate = torch.compile(rotate, dynamic=False)
-        # For each shape anew; past this limit, 8 unless told, torch.compile goes back to eager operations.
-        from torch._dynamo import config
-
-        setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", 256)
+        rotate = compiled_for_each_shape(rotate)
 
     @functools.lru_cache(maxsize=1)
     def tables(seq_q, seq_k, head_dim, dtype):
@@ -398,7 +402,7 @@ def flexible() -> Candidate:
     LSE. Asked where a problem has extras."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    compiled = torch.compile(flex_attention, dynamic=False)
+    compiled = compiled_for_each_shape(flex_attention)
 
     @functools.lru_cache(maxsize=4)
     def mask(seq_q, seq_k, causal, window, of_extra):
@@ -871,15 +875,15 @@ def run(request: JsonObject) -> JsonObject:
             where = f"{direction} {problem}{' RoPE' if rope else ''}"
             print(f"progress\t{where} ({number} of {len(planned)})")
             flops = documents.flops(problem, lambda one: workbook.flops(one.asked(), backward=direction == "backward"))
-            asked: JsonObject = {}
+            added: JsonObject = {}
             results: list[JsonObject]
             try:
                 if request["within"] and time.monotonic() - begin > request["within"]:
                     results = skipped(candidates, f"the {request['within']:.0f} s for all points were over")
                 else:
-                    asked = make_extras(problem, request["seed"])
+                    added = make_extras(problem, request["seed"])
                     with torch.set_grad_enabled(direction == "backward"):
-                        results = measure(problem, flops, rope, direction, candidates, known, flush, asked,
+                        results = measure(problem, flops, rope, direction, candidates, known, flush, added,
                                           request["seed"], request["patience"], lambda who: watchdog(f"{where}: {who}"),
                                           in_slices)
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
@@ -889,7 +893,7 @@ def run(request: JsonObject) -> JsonObject:
                 ended(report, begin, f"{where}: {first_line(error)}")
                 return report
             report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
-                                     **about(asked), "results": results})
+                                     **about(added), "results": results})
             write(request["out"], report)  # in case a launch of the next one ends the process
             torch.cuda.empty_cache()
     ended(report, begin)

@@ -9,7 +9,8 @@ from tools.record import DEFAULT, Problem, beside_peers
 # So begins `what` of a sweep whose points have each a shape of their own.
 OF_MODELS = ("models", "random", "packed", "blocks")
 # What the default is compared with there; and the head of the column.
-AGAINST = ("FLASH", "CUDNN", "FA3", "FA4", "FA4-deterministic", "VARLEN", "NESTED", "NESTED-CUDNN", "FLEX", beside_peers.FASTEST_PEER, beside_peers.FASTEST_OWN)
+AGAINST = ("FLASH", "CUDNN", "FA3", "FA4", "FA4-deterministic", "VARLEN", "NESTED", "NESTED-CUDNN", "FLEX",
+           beside_peers.FASTEST_PEER, beside_peers.FASTEST_OWN)
 HEADS = {beside_peers.FASTEST_PEER: "peers", beside_peers.FASTEST_OWN: "own"}
 
 
