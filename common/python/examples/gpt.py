@@ -16,6 +16,8 @@ import argparse
 import functools
 import hashlib
 import math
+import random
+import re
 import statistics
 import sys
 import time
@@ -46,7 +48,7 @@ class Run(NamedTuple):
     attention: Optional[dict] = None  # arguments of flash_attention_workbook.attention; none means PyTorch's
     other_seed: bool = False
 
-    def knows_windows(self):
+    def knows_variants(self):  # windows, and packed sequences
         return self.attention is None or self.attention["chapter"] == "12_variants"
 
 
@@ -88,19 +90,48 @@ def last_tokens(window, length, device):
     return (before >= 0) & (before < window)
 
 
-def attend(run, qkv, rope, window):
-    """Causal attention of qkv [3, B, H, N, D], to the last `window` tokens if that is not None; rope is the tables
-    (cos, sin), or None."""
+class Packed(NamedTuple):
+    """Sequences of unequal length, one behind the other, in a batch of one."""
+
+    begins: torch.Tensor  # int32: of each, and the total
+    longest: int
+    number: torch.Tensor  # of each token: which sequence it is of
+    place: torch.Tensor  # and where it is there
+
+    def rows(self, x):
+        """[.., 1, H, total, D] as [.., total, H, D]."""
+        return x.squeeze(-4).transpose(-3, -2)
+
+    def padded(self, x):
+        """[1, H, total, D] as [sequences, H, longest, D]: behind a sequence there are zeros."""
+        x = self.rows(x)
+        room = x.new_zeros(len(self.begins) - 1, self.longest, *x.shape[1:])
+        return room.index_put((self.number, self.place), x).transpose(1, 2)
+
+    def without_padding(self, x):
+        """The other way round."""
+        return x.transpose(1, 2)[self.number, self.place].transpose(0, 1).unsqueeze(0)
+
+
+def attend(run, qkv, rope, window, packed=None):
+    """Causal attention of qkv [3, B, H, N, D], to the last `window` tokens if that is not None, and within each of
+    `packed`; rope is the tables (cos, sin), or None."""
     if run.attention is None:
         q, k, v = qkv
         if rope:
             q, k = rotated(q, *rope), rotated(k, *rope)
-        if window:
-            return F.scaled_dot_product_attention(q, k, v, attn_mask=last_tokens(window, q.shape[2], q.device))
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if packed:
+            q, k, v = packed.padded(q), packed.padded(k), packed.padded(v)
+        mask = {"attn_mask": last_tokens(window, q.shape[2], q.device)} if window else {"is_causal": True}
+        o = F.scaled_dot_product_attention(q, k, v, **mask)
+        return packed.without_padding(o) if packed else o
+    window = (window - 1, 0) if window else None
     try:
-        return workbook().attention(*qkv.contiguous(), causal=True, rope=rope,
-                                    window=(window - 1, 0) if window else None, **run.attention)
+        if packed:
+            begins, longest = [packed.begins] * 2, [packed.longest] * 2
+            o = workbook().attention_packed(*packed.rows(qkv), *begins, *longest, causal=True, window=window)
+            return o.transpose(0, 1).unsqueeze(0)
+        return workbook().attention(*qkv.contiguous(), causal=True, rope=rope, window=window, **run.attention)
     except workbook().Error as error:  # what this GPU, or this library, does not have
         raise Failure(str(error), status=2) from None
 
@@ -116,10 +147,10 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
-    def forward(self, x, rope):
+    def forward(self, x, rope, packed):
         batch, length, width = x.shape
         qkv = self.qkv(self.before_attention(x)).view(batch, length, 3, -1, HEAD_DIM)
-        o = attend(self.run, qkv.permute(2, 0, 3, 1, 4), rope, self.window)
+        o = attend(self.run, qkv.permute(2, 0, 3, 1, 4), rope, self.window, packed)
         x = x + self.out(o.transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.before_mlp(x))
 
@@ -141,12 +172,13 @@ class Gpt(nn.Module):
             self.register_buffer("cos", angles.cos().float())
             self.register_buffer("sin", angles.sin().float())
 
-    def forward(self, x):
+    def forward(self, x, packed=None):
         x = self.embedding(x)
+        at = packed.place if packed else slice(None)
         if self.position is not None:
-            x = x + self.position
+            x = x + self.position[at]
         for block in self.blocks:
-            x = block(x, None if self.cos is None else (self.cos, self.sin))
+            x = block(x, None if self.cos is None else (self.cos[at], self.sin[at]), packed)
         return self.head(self.norm(x))
 
 
@@ -173,11 +205,39 @@ class Text:
         number = {character: i for i, character in enumerate(self.characters)}
         return torch.tensor([number[character] for name in names for character in self.files[name]])
 
+    def paragraphs(self, held_out):
+        """[(begin, end)] among the numbers of one of the two, of two characters and more."""
+        whole = "".join(text for name, text in self.files.items() if (name in self.held_out) == held_out)
+        ends = [*(found.end() for found in re.finditer("\n{2,}", whole)), len(whole)]
+        return [(begin, end) for begin, end in zip([0, *ends], ends) if end - begin > 1]
+
     def about(self):
         whole = hashlib.sha256("".join(self.files.values()).encode()).hexdigest()
         return {"training_characters": len(self.training), "validation_characters": len(self.validation),
                 "different_characters": len(self.characters), "sha256": whole,
                 "files": {name: len(text) for name, text in self.files.items()}, "held_out": self.held_out}
+
+
+class Batch(NamedTuple):
+    inputs: torch.Tensor
+    targets: torch.Tensor  # the character behind each one
+    packed: Optional[Packed] = None
+
+
+def pack(characters, paragraphs, tokens, longest, choice):
+    """A batch of paragraphs, drawn with `choice`, with so many tokens in all; of each at most the first `longest`."""
+    drawn, left = [], tokens
+    while left:
+        begin, end = choice.choice(paragraphs)
+        drawn.append((begin, min(end - begin - 1, longest, left)))
+        left -= drawn[-1][1]
+    firsts, lengths = torch.tensor(drawn, device=characters.device).unbind(1)
+    begins = F.pad(lengths.cumsum(0), (1, 0))
+    number = torch.arange(len(drawn), device=characters.device).repeat_interleave(lengths, output_size=tokens)
+    place = torch.arange(tokens, device=characters.device) - begins[number]
+    at = (firsts[number] + place).unsqueeze(0)
+    return Batch(characters[at], characters[at + 1],
+                 Packed(begins.int(), max(length for _, length in drawn), number, place))
 
 
 # --- Training --------------------------------------------------------------------------------------------------------
@@ -191,13 +251,8 @@ def learning_rate(step, steps):
     return HIGHEST_RATE * (0.55 + 0.45 * math.cos(math.pi * (step - rising) / max(1, steps - rising)))
 
 
-def train(name, text, options, device):
-    """What --out keeps of this run: the loss of each step and of the validations, and the tokens per second between
-    these."""
-    run, seed = RUNS[name], options.seed + RUNS[name].other_seed
-    torch.manual_seed(seed)
-    model = Gpt(len(text.characters), options, run).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+def batches(text, options, seed, device):
+    """(the batch of a step, those that are held out): rows of `length` characters that begin anywhere."""
     along = torch.arange(options.length + 1, device=device)
     choice = torch.Generator().manual_seed(seed)
     starts = torch.randint(len(text.training) - options.length, (options.steps, options.batch, 1),
@@ -206,15 +261,42 @@ def train(name, text, options, device):
     begins = begins[::max(1, len(begins) // options.windows)].to(device).unsqueeze(1)
     training, validation = text.training.to(device), text.validation.to(device)
 
-    def loss_of(rows):
+    def batch_at(characters, begins):
+        rows = characters[begins + along]
+        return Batch(rows[:, :-1], rows[:, 1:])
+
+    return (lambda step: batch_at(training, starts[step]),
+            [batch_at(validation, some) for some in begins.split(options.batch)])
+
+
+def packed_batches(text, options, seed, device):
+    """The same of paragraphs of unequal length, as many characters in all."""
+    def drawn(characters, held_out, seed):
+        characters, choice, paragraphs = characters.to(device), random.Random(seed), text.paragraphs(held_out)
+        return lambda: pack(characters, paragraphs, options.batch * options.length, options.length, choice)
+
+    of_training, of_validation = drawn(text.training, False, seed), drawn(text.validation, True, 0)
+    return lambda step: of_training(), [of_validation() for _ in range(options.windows // options.batch)]
+
+
+def train(name, text, options, device):
+    """What --out keeps of this run: the loss of each step and of the validations, and the tokens per second between
+    these."""
+    run, seed = RUNS[name], options.seed + RUNS[name].other_seed
+    torch.manual_seed(seed)
+    model = Gpt(len(text.characters), options, run).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    batch_of, held_out = (packed_batches if options.packed else batches)(text, options, seed, device)
+
+    def loss_of(batch):
         with torch.autocast(device, dtype=torch.bfloat16):
-            logits = model(rows[:, :-1])
-        return F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten())
+            logits = model(batch.inputs, batch.packed)
+        return F.cross_entropy(logits.float().flatten(0, 1), batch.targets.flatten())
 
     def validated():
         with torch.no_grad():
-            parts = [(len(some), loss_of(validation[some + along])) for some in begins.split(options.batch)]
-        return sum(count * loss.item() for count, loss in parts) / len(begins)
+            parts = [(batch.targets.numel(), loss_of(batch)) for batch in held_out]
+        return sum(count * loss.item() for count, loss in parts) / sum(count for count, _ in parts)
 
     def now():
         if device == "cuda":
@@ -226,7 +308,7 @@ def train(name, text, options, device):
     for step in range(options.steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, options.steps)
-        loss = loss_of(training[starts[step] + along])
+        loss = loss_of(batch_of(step))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -274,7 +356,8 @@ def _whole(said):
 def arguments(said=None):
     parser = _Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("runs", nargs="*", metavar="RUN",
-                        help=f"which to train: {', '.join(RUNS)} (default: all, or with --window those that know it)")
+                        help=f"which to train: {', '.join(RUNS)} (default: all, or those that know --window and "
+                             "--packed)")
     parser.add_argument("--seed", type=_whole, default=1,
                         help="of the weights and the batches; the other seed is the next one")
     parser.add_argument("--steps", type=_whole, default=1000, help="of each run (default: 1000)")
@@ -282,6 +365,9 @@ def arguments(said=None):
     parser.add_argument("--window", type=_whole, metavar="N",
                         help="a token sees N tokens, itself and the N - 1 before it, which is attention's window=(N - "
                              "1, 0) (default: itself and all before it)")
+    parser.add_argument("--packed", action="store_true",
+                        help="a batch has paragraphs of unequal length, one behind the other, and a token sees those "
+                             "of its own (default: rows of one length)")
     parser.add_argument("--tiny", action="store_true", help="a model for the engine")
     parser.add_argument("--out", type=Path, metavar="FILE", help="a JSON file for the losses and speeds")
     options = parser.parse_args(said)
@@ -292,10 +378,11 @@ def arguments(said=None):
         parser.error(f"--out is {options.out}: there is no directory {options.out.parent}")
     if options.out and options.out.is_dir():
         parser.error(f"--out is {options.out}, a directory: it must be a file")
-    able = [name for name, run in RUNS.items() if run.knows_windows() or not options.window]
+    given = "--window" if options.window else "--packed" if options.packed else None
+    able = [name for name, run in RUNS.items() if run.knows_variants() or not given]
     for name in options.runs:
         if name not in able:
-            parser.error(f"--window is given and {name} knows none: those that do are {', '.join(able)}")
+            parser.error(f"{given} is given and {name} does not know it: those that do are {', '.join(able)}")
     options.runs = options.runs or able
     options.layers, options.width, options.length, options.batch, options.every, options.windows = (
         (2, 2 * HEAD_DIM, 64, 2, 10, 4) if options.tiny else (6, 4 * HEAD_DIM, 1024, 32, 50, 256))
@@ -328,7 +415,7 @@ def main(said=None):
         text = Text(files())
         report = {"context": context(device),
                   "model": {key: getattr(options, key)
-                            for key in ("layers", "width", "length", "window", "batch", "steps")},
+                            for key in ("layers", "width", "length", "window", "packed", "batch", "steps")},
                   "text": text.about(), "runs": []}
         for name in options.runs:
             report["runs"].append(train(name, text, options, device))

@@ -32,24 +32,32 @@ import gpt
 torch.set_num_threads(1)  # for tensors as small as these more would wait for one another
 
 
-def unchanging():
+def unchanging(of_short_paragraphs=False):
     """A text that is the same in every commit: how far apart losses drift depends on the batches."""
     words = (gpt.ROOT / "LICENSE").read_text()
+    words = words.replace(", ", "\n\n") if of_short_paragraphs else words
     return gpt.Text({"held out": words[:300], "learned": words[300:]})
 
 
-def gradients(name, text, *words):
-    """Of the weights that make q, k and v in the first layer, where logits have a spread of several units."""
+def gradients(name, text, *words, seen_as=None):
+    """Of the weights that make q, k and v in the first layer, where logits have a spread of several units. seen_as:
+    what to make of a packed batch."""
     options = gpt.arguments(["--tiny", *words])
     torch.manual_seed(1)
     model = gpt.Gpt(len(text.characters), options, gpt.RUNS[name]).to(faw.DEVICE)
     with torch.no_grad():
         for block in model.blocks:
             block.qkv.weight *= 3
-    rows = text.training[:options.batch * (options.length + 1)].view(options.batch, -1).to(faw.DEVICE)
+    if options.packed:
+        batch = gpt.packed_batches(text, options, 1, faw.DEVICE)[0](0)
+        if seen_as:
+            batch = seen_as(batch)
+    else:
+        rows = text.training[:options.batch * (options.length + 1)].view(options.batch, -1).to(faw.DEVICE)
+        batch = gpt.Batch(rows[:, :-1], rows[:, 1:])
     with torch.autocast(faw.DEVICE, dtype=torch.bfloat16):
-        logits = model(rows[:, :-1])
-    torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten()).backward()
+        logits = model(batch.inputs, batch.packed)
+    torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), batch.targets.flatten()).backward()
     return model.blocks[0].qkv.weight.grad.chunk(3)
 
 
@@ -80,15 +88,63 @@ class Training(unittest.TestCase):
         whole, wide = (torch.cat(gradients("12_variants", text, *words)) for words in ([], ["--window=64"]))
         self.assertLess(((wide - whole).norm() / whole.norm()).item(), 0.05)
 
+    def test_packed_paragraphs(self):
+        """As PyTorch has them with padding; and not as if they were one, or as if one token were another's."""
+        text = unchanging(of_short_paragraphs=True)
+
+        def as_one(batch):
+            begins, longest = batch.packed.begins[[0, -1]], batch.inputs.shape[1]
+            return batch._replace(packed=batch.packed._replace(begins=begins, longest=longest))
+
+        def one_later(batch):
+            begins = batch.packed.begins.clone()
+            begins[1:-1] += 1
+            return batch._replace(packed=batch.packed._replace(begins=begins))
+
+        expected = torch.cat(gradients("sdpa", text, "--packed"))
+        close, *far = [((torch.cat(gradients("12_variants", text, "--packed", seen_as=seen_as)) - expected).norm()
+                        / expected.norm()).item() for seen_as in (None, as_one, one_later)]
+        print(f"12_variants, packed: gradients are {close:.1e} from PyTorch's, beside {far}", flush=True)
+        self.assertLess(close, 0.05)
+        self.assertGreater(min(far), 0.2)
+
+    def test_what_is_packed(self):
+        text = unchanging(of_short_paragraphs=True)
+        options = gpt.arguments(["--tiny", "--packed"])
+        batch_of, held_out = gpt.packed_batches(text, options, 1, "cpu")
+        whole = "".join(text.characters[i] for i in text.training.tolist())
+        for batch in (batch_of(0), batch_of(1)):
+            begins = batch.packed.begins.tolist()
+            lengths = [end - begin for begin, end in zip(begins, begins[1:])]
+            self.assertEqual((begins[0], begins[-1], batch.packed.begins.dtype), (0, 128, torch.int32))
+            self.assertTrue(len(set(lengths)) > 1 and max(lengths) <= 64 and batch.packed.longest == max(lengths))
+            inputs, targets = ("".join(text.characters[i] for i in one[0].tolist())
+                               for one in (batch.inputs, batch.targets))
+            for begin, end in zip(begins, begins[1:]):
+                document = inputs[begin:end] + targets[end - 1]
+                self.assertEqual(document[1:], targets[begin:end])
+                self.assertIn(document, whole)
+                self.assertTrue(whole.startswith(document) or "\n\n" + document in whole)
+            self.assertEqual(batch.packed.place.tolist(), [i for length in lengths for i in range(length)])
+            rows = torch.randn(1, 2, 128, 8)
+            self.assertTrue(torch.equal(batch.packed.without_padding(batch.packed.padded(rows)), rows))
+        self.assertEqual(len(held_out), 2)
+
     def test_losses_lie_on_one_another(self):
-        text, losses = unchanging(), {}
+        self.check_losses()
+
+    def test_losses_of_packed_paragraphs_with_a_window(self):
+        self.check_losses("--packed", "--window=20")
+
+    def check_losses(self, *words):
+        text, losses = unchanging(of_short_paragraphs=bool(words)), {}
         for name, run in gpt.RUNS.items():
-            if not run.other_seed:
-                report = gpt.train(name, text, gpt.arguments(["--tiny", "--steps=20"]), faw.DEVICE)
+            if not run.other_seed and (run.knows_variants() or not words):
+                report = gpt.train(name, text, gpt.arguments(["--tiny", "--steps=20", *words]), faw.DEVICE)
                 losses[name] = torch.tensor(report["losses"])
         for name, got in losses.items():
             expected = losses[pytorchs(name)]
-            with self.subTest(name):
+            with self.subTest(name, words=words):
                 self.assertEqual(got.shape, (20,))
                 self.assertLess(got[-5:].mean(), 0.85 * got[0])
                 apart = (got - expected).abs()
@@ -140,7 +196,9 @@ class TheCommand(unittest.TestCase):
                                 (["--window=-1"], "-1 is not a whole number from 1"),
                                 (["--window=8,0"], "8,0 is not a whole number from 1"),
                                 (["sdpa", "09_rope_fused", "--window=8"],
-                                 "--window is given and 09_rope_fused knows none: those that do are sdpa, .*12_vari"),
+                                 "--window is given and 09_rope_fused does not know it: those that do are sdpa, .*12_vari"),
+                                (["08_causal_earlystop", "--packed"], "--packed is given and 08_causal_earlystop does "
+                                                                      "not know it: those that do are sdpa, .*12_vari"),
                                 (["--seed=x"], "x is not a whole number"),
                                 (["--out=/nowhere/x.json"], "there is no directory /nowhere"),
                                 (["--out=/"], "--out is /, a directory"),

@@ -403,13 +403,17 @@ class Values(unittest.TestCase):
     def test_what_peers_are_judged_by_knows_extras(self):
         """tools/measuring/peers_check.py, which has no autograd in it."""
         slopes, sink = (torch.rand(4, device=DEVICE) + more for more in (0.5, 2))  # not small
+        prompts = lambda b, h, i, j: (i // 30 == j // 30) | (j < 8)
         for options in (dict(causal=True, window=(9, 0)), dict(softcap=2.0), dict(alibi=slopes), dict(sink=sink),
-                        dict(window=(9, 5), softcap=3.0, sink=sink)):
+                        dict(window=(9, 5), softcap=3.0, sink=sink), dict(seen=prompts),
+                        dict(seen=lambda b, h, i, j: (j <= i) & (j // 20 == i // 20) & (i % 9 > 0), sink=sink)):
             with self.subTest(options=list(options)):
                 q, k, v = tensors(seq_q=70, seq_k=90)
                 d_o = torch.randn_like(q)
                 said = {"causal": False, **options}
                 judge = Reference(q, k, v, **said)
+                if seen := said.pop("seen", None):
+                    said["blocks"] = faw.block_mask(seen, seq_q=70, seq_k=90, device=DEVICE)
                 o, lse = faw.forward(q, k, v, **said)
                 gradients = faw.backward(q, k, v, o, lse, d_o, **said)[:3]
                 self.assertIsNone(judge.wrong_forward(o, lse))

@@ -19,7 +19,7 @@ from unittest import mock
 from tools import cli
 from tools.base import ROOT, Failure, build, cuda, with_python_path
 from tools.commands import peers as command
-from tools.measuring import launches, model_sweep, nvml, peers
+from tools.measuring import documents, launches, model_sweep, nvml, peers
 from tools.record import Problem
 from tools.showing import peer_tables
 
@@ -66,6 +66,52 @@ class Sweeps(unittest.TestCase):
                           if name not in vars(DEFAULT)},
                          {"views": True, "window": (1024, 0), "softcap": 20.0, "alibi": True, "sink": True})
         self.assertEqual([point.batch for point in peers.sweep("extras", {"seq_q": [4096]}, DEFAULT)], [4] * 12)
+
+    def test_of_packed_sequences(self):
+        """Beside ordinary ones of one length, which have as many tokens and pairs."""
+        dense, packed, *_ = points = peers.sweep("packed", {"dtype": "bf16"}, DEFAULT)
+        self.assertEqual([(p.head_dim, p.extras) for p in points],
+                         [(64, ""), (64, "packed65536_65536"), (128, ""), (128, "packed65536_65536")])
+        self.assertEqual(packed, Problem(40, 16, 16, 5918, 5918, 64, "bf16", True, "packed65536_65536"))
+        lengths = documents.lengths_of(packed)
+        self.assertEqual((len(lengths), max(lengths), sum(lengths)), (40, 5918, 65536))
+        self.assertEqual(dense, Problem(23, 16, 16, 2816, 2816, 64, "bf16", True))
+        self.assertAlmostEqual(dense.batch * dense.seq_q / sum(lengths), 1, delta=0.02)
+        self.assertAlmostEqual(dense.batch * dense.seq_q**2 / sum(length**2 for length in lengths), 1, delta=0.02)
+
+    def test_of_block_masks(self):
+        points = peers.sweep("blocks", {"head_dim": 128}, DEFAULT)
+        self.assertEqual([p.extras for p in points], ["", "blocks_documents", "blocks_prefix", "blocks_dilated"])
+        self.assertEqual(points[0], Problem(1, 16, 16, 16384, 16384, 128, "fp16", False))
+        one = {"head_dim": 64, "block_mask": "prefix"}
+        self.assertEqual([p.extras for p in peers.sweep("blocks", one, DEFAULT)], ["", "blocks_prefix"])
+        self.assertEqual(peers.word_for("blocks", one, points), "blocks-fp16-d64-prefix")
+        with mock.patch.multiple(documents, PREFIX=30, WINDOW=40, LENGTHS=(33, 7, 60)):
+            for pattern in documents.PATTERNS:
+                shown = documents.seen(pattern, list, 100)
+                pairs = sum(bool(shown(0, 0, i, j)) for i in range(100) for j in range(100))
+                self.assertEqual(documents.pairs(pattern, 100), pairs, pattern)
+            self.assertEqual(documents.lengths(120), [33, 7, 60, 20])
+
+    def test_operations_are_those_of_pairs_that_are_seen(self):
+        plain = lambda p: 4.0 * p.batch * p.heads * p.seq_q * p.seq_k * p.head_dim / (2 if p.causal else 1)
+        dense, packed = peers.sweep("packed", {"head_dim": 64}, DEFAULT)
+        self.assertEqual(documents.flops(dense, plain), plain(dense))
+        self.assertAlmostEqual(documents.flops(packed, plain) / plain(dense), 1, delta=0.02)
+        whole, _, prefix, _ = peers.sweep("blocks", {"head_dim": 64}, DEFAULT)
+        self.assertAlmostEqual(documents.flops(prefix, plain) / plain(whole), 0.53125, delta=1e-4)  # 1/2 + (1/4)^2 / 2
+
+    def test_lengths_of_their_own_are_not_said(self):
+        for words, expected in [
+                (["packed", "--batch=3"], "batch is 3: the sweep packed has lengths of its own, and takes none"),
+                (["blocks", "--seq-q=64,128"], "seq-q is 64,128: the sweep blocks has lengths of its own, and takes none"),
+                (["blocks", "--block-mask=scattered"], "block-mask is scattered: the sweep blocks has documents, prefix, "
+                                                       "dilated"),
+                (["packed", "--block-mask=prefix"], "peers takes no --block-mask: .*--sweep=blocks"),
+                (["fa", "--window=5,0"], "peers takes no --window: .*--sweep=extras")]:
+            with contextlib.redirect_stderr(io.StringIO()) as error:
+                self.assertEqual(cli.main(["dev", "peers", f"--sweep={words[0]}", words[1]]), 2)
+            self.assertRegex(error.getvalue(), f"^.*{expected}.*\n$")
 
     def test_restrictions(self):
         self.assertEqual(len(peers.sweep("fa", {"head_dim": 128, "causal": True}, DEFAULT)), 6)
@@ -175,7 +221,8 @@ class OfModels(unittest.TestCase):
 class BesideAStandInForTorch(unittest.TestCase):
     def setUp(self):
         self.torch = mock.MagicMock(__version__="2")
-        modules = dict.fromkeys(("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention"), self.torch)
+        modules = dict.fromkeys(("torch", "torch.nn", "torch.nn.functional", "torch.nn.attention", "torch.nested",
+                                 "torch._dynamo", "torch.nn.attention.varlen", "torch.nn.attention.flex_attention"), self.torch)
         modules |= {"tools.measuring.peers_check": mock.MagicMock()}
         loaded = mock.patch.dict(sys.modules, modules)
         loaded.start()
@@ -193,10 +240,19 @@ class Tensor:
     def __init__(self, shape, contiguous=True):
         self.shape, self.is_contiguous = shape, contiguous
 
+    def squeeze(self, axis):
+        return Tensor(self.shape[1:] if self.shape[axis] == 1 else self.shape, self.is_contiguous)
+
+    def unsqueeze(self, axis):
+        return Tensor((*self.shape[:axis], 1, *self.shape[axis:]), self.is_contiguous)
+
     def transpose(self, a, b):
         shape = list(self.shape)
         shape[a], shape[b] = shape[b], shape[a]
         return Tensor(tuple(shape), not self.is_contiguous)
+
+    def values(self):
+        return self
 
     def contiguous(self):
         return Tensor(self.shape)
@@ -287,6 +343,61 @@ class Peers(BesideAStandInForTorch):
         for candidate in (plain, fixed):
             self.lane(candidate, "backward", *[Tensor((1, 2, 4, 64))] * 4)  # two sets of inputs
         self.assertEqual(asked, [{"causal": False}] * 2 + [{"causal": False, "deterministic": True}] * 2)
+
+    def test_packed_sequences(self):
+        """Each is asked on [total, H, D], which is how the tensors lie, and gives [1, H, total, D]; and where they
+        begin is the same list for all."""
+        packed = self.peers_main.Packed("begins", 7, None)
+        q, k = Tensor((1, 4, 9, 64), contiguous=False), Tensor((1, 2, 9, 64), contiguous=False)
+        asked = []
+
+        def remembers(q, k, v, *words, **said):
+            asked.append(([(one.shape, one.is_contiguous) for one in (q, k, v)], words, said))
+            return q
+
+        fa4 = mock.MagicMock(flash_attn_varlen_func=remembers)
+        nested = mock.MagicMock(nested_tensor_from_jagged=lambda x, begins, max_seqlen: asked.append(
+            (begins, max_seqlen)) or x)
+        modules = {"flash_attn": mock.MagicMock(cute=fa4), "flash_attn.cute": fa4, "torch.nested": nested,
+                   "torch.nn.attention.varlen": mock.MagicMock(varlen_attn=remembers)}
+        workbook = mock.MagicMock(attention_packed=remembers)
+        with mock.patch.dict(sys.modules, modules), \
+                mock.patch.object(self.peers_main.F, "scaled_dot_product_attention", remembers):
+            candidates = [self.peers_main.default_candidate(workbook), self.peers_main.package("FA4-deterministic"),
+                          self.peers_main.variable_length(), self.peers_main.nested("NESTED-CUDNN")]
+            o = [one.output(self.lane(one, "forward", q, k, k, causal=True, packed=packed).launch(0))
+                 for one in candidates]
+        self.assertEqual([one.shape for one in o], [(1, 4, 9, 64)] * 4)
+        rows = [((9, 4, 64), True)] + [((9, 2, 64), True)] * 2
+        lengths = {"cu_seqlens_q": "begins", "cu_seqlens_k": "begins", "max_seqlen_q": 7, "max_seqlen_k": 7}
+        self.assertEqual(asked, [
+            (rows, ("begins", "begins", 7, 7, True), {}),
+            (rows, (), {"causal": True, **lengths, "deterministic": True}),
+            (rows, ("begins", "begins", 7, 7), {"window_size": (-1, 0)}),
+            *[("begins", 7)] * 3,
+            ([((9, 64, 4), False)] + [((9, 64, 2), False)] * 2, (), {"is_causal": True})])  # of nested ones another axis
+        plain, sequences = Problem(1, 4, 2, 9, 9, 64, "bf16", True), Problem(3, 4, 2, 7, 7, 64, "bf16", True, "packed9_9")
+        for one in candidates:
+            self.assertIsNone(one.lacks(sequences) or one.refuses(sequences), one.name)
+        self.assertEqual([one.refuses(plain) for one in candidates], [None] * 2 + ["it is for packed sequences"] * 2)
+        self.assertEqual(self.peers_main.sdpa("CUDNN").lacks(sequences), "it has no packed")
+        named = self.peers_main.Chapter(workbook, "12/views", "12_variants", "views", ("forward",), rope=False)
+        self.assertRegex(named.refuses(sequences), "what runs where no chapter is named")
+        self.assertIsNone(named.refuses(plain))
+
+    def test_a_block_mask_is_ours_for_us_and_a_function_for_flex_attention(self):
+        blocks = self.peers_main.Blocks("lists", lambda b, h, i, j: i % 3 == 0)
+        workbook, flex = mock.MagicMock(), mock.MagicMock()
+        ours = self.peers_main.default_candidate(workbook)
+        ours.forward(*[Tensor((1, 2, 9, 64))] * 3, False, blocks=blocks)
+        self.assertEqual(workbook.forward.call_args.kwargs["blocks"], "lists")
+        self.torch.compile.side_effect = lambda function, **_: function
+        with mock.patch.dict(sys.modules, {"torch.nn.attention.flex_attention": flex}):
+            candidate = self.peers_main.flexible()
+        for causal, expected in ((False, [True, False, True]), (True, [True, False, False])):
+            candidate.attend(*[Tensor((1, 2, 9, 64))] * 3, causal, blocks=blocks)
+            shown, *_ = flex.create_block_mask.call_args.args
+            self.assertEqual([shown(0, 0, i, j) for i, j in ((3, 2), (4, 2), (3, 5))], expected)
 
     def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
         candidate = self.peers_main.sdpa("FLASH-deterministic")
@@ -389,6 +500,20 @@ class Runs(BesideAStandInForTorch):
         self.assertEqual(set(report["absent"]), {"FA3", "FA4", "FA4-deterministic"})
         self.assertLessEqual({"gpu", "driver", "torch", "cuda", "commit", "before", "after"}, set(report["context"]))
         self.assertIn("08_c, backward: 1.000 x FLASH", "\n".join(peer_tables.remarks(report)))
+
+    def test_packed_sequences_beside_those_who_take_them(self):
+        """And the ordinary ones beside them are asked of us alone."""
+        packed = self.peers_main.Packed(mock.MagicMock(), 5918, None)
+        packed.begins.diff().tolist.return_value = [1, 2]
+        with mock.patch.object(self.peers_main, "make_packed", return_value=packed):
+            measured, report = self.run_with({"head_dim": 64}, ["forward"], sweep="packed")
+        self.assertEqual([(n, names) for _, n, _, _, names in measured],
+                         [(2816, ["default", "08_c"]),
+                          (5918, ["VARLEN", "NESTED", "NESTED-CUDNN", "FLEX", "default", "08_c"])])
+        self.assertEqual([point.get("lengths") for point in report["points"]], [None, [1, 2]])
+        self.assertEqual(measured[1][3], 65536)  # a sum over the documents: the stand-in counts rows
+        self.assertEqual(report["what"], "packed-fp16-d64")
+        self.assertIn("B40 H16 N5918 D64 fp16 causal packed65536_65536", peer_tables.tables(report))
 
     def test_a_chapter_for_few_queries_is_asked_about_many_by_name_only(self):
         def asked(said, **more):

@@ -24,9 +24,10 @@ class Labels(unittest.TestCase):
                          (Problem(1, 8, 2, 7, 9, 128, "bf16", False), True))
         packed = "B8_H2_N300_D64_fp16_causal_window64_0_sink_packed633_466"
         self.assertEqual(read_label(packed)[0].flags()[-3:], ["--window=64,0", "--sink", "--packed"])
+        self.assertEqual(read_label(packed)[0].asked()["packed"], (633, 466))
         blocks = read_label("B1_H2_N300_D64_fp16_full_sink_blocks_documents")[0]
         self.assertEqual(blocks.flags()[-2:], ["--sink", "--block-mask=documents"])
-        self.assertEqual((blocks.asked()["sink"], blocks.asked()["blocks"]), (True, True))
+        self.assertEqual((blocks.asked()["sink"], blocks.asked()["blocks"]), (True, "documents"))
         problem, _ = read_label("B1_H8_N7_D192_bf16_full_window5_-1_sink_views_dv128")
         self.assertEqual(problem.flags()[-4:], ["--window=5,-1", "--sink", "--views", "--head-dim-v=128"])
         self.assertEqual({"window": (5, -1), "sink": True, "views": True, "head_dim_v": 128}.items()

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from tools.base import RESULTS, Failure, build, chapters, cuda, file_to_write, say, shown, slug
-from tools.measuring import launches, model_sweep, peers, problem_flags
+from tools.measuring import documents, launches, model_sweep, peers, problem_flags
 from tools.record import beside_peers, commit, result_files
 from tools.showing import peer_tables
 
@@ -58,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = problem_flags.chosen_chapters(arguments)
     said = problem_flags.said(arguments)
     seed = said.pop("seed", 0)
+    _require_what_the_sweep_takes(arguments)
     cudnn = peers.cudnn_in(Path(arguments.cudnn)) if arguments.cudnn else []
     gpu, no_gpu = cuda.find_gpu()
     if not gpu:
@@ -108,6 +109,22 @@ def run(arguments: argparse.Namespace) -> int:
     if wrong:
         raise Failure(f"not right: {', '.join(wrong)}")
     return 0
+
+
+def _require_what_the_sweep_takes(arguments: argparse.Namespace) -> None:
+    lengths = {"batch": arguments.batch, "seq-q": arguments.seq_q and ",".join(map(str, arguments.seq_q)),
+               "seq-k": arguments.seq_k}
+    for name, value in lengths.items():
+        if value and arguments.sweep in peers.OF_DOCUMENTS:
+            raise Failure(f"{name} is {value}: the sweep {arguments.sweep} has lengths of its own, and takes none",
+                          status=2)
+    for name in ("window", "softcap", "alibi", "sink", "views", "packed", "block_mask", "head_dim_v"):
+        if getattr(arguments, name) is not None and (name, arguments.sweep) != ("block_mask", "blocks"):
+            raise Failure(f"peers takes no --{name.replace('_', '-')}: what models add is measured with "
+                          "--sweep=extras, --sweep=packed and --sweep=blocks", status=2)
+    if arguments.block_mask and arguments.block_mask not in documents.PATTERNS:
+        raise Failure(f"block-mask is {arguments.block_mask}: the sweep blocks has {', '.join(documents.PATTERNS)}",
+                      status=2)
 
 
 def _default_path(what: str, arguments: argparse.Namespace, chosen: list[chapters.Chapter], gpu: cuda.Gpu) -> Path:

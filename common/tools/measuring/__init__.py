@@ -3,6 +3,7 @@
 from tools.measuring import (
     accuracy,
     agreement,
+    documents,
     engine_counts,
     launches,
     model_sweep,

@@ -53,12 +53,14 @@ from tools.base import (
     shown,
     with_python_path,
 )
-from tools.measuring import model_sweep
+from tools.measuring import documents, model_sweep
 from tools.record import LENGTHS, Problem, beside_peers
 
 BASELINE = "FLASH"  # PyTorch's FLASH backend, which is FlashAttention-2: what ratios are against
 PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-deterministic"]
 FLEX = "FLEX"  # PyTorch's flex_attention, compiled: of problems with extras
+# Of packed sequences: PyTorch's varlen_attn, and its nested tensors with FLASH and with cuDNN
+VARLEN, NESTED = "VARLEN", ("NESTED", "NESTED-CUDNN")
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
@@ -69,12 +71,17 @@ SWEEPS = {
             "and 8192, full and causal",
     "extras": "what models add: 16384 tokens, H * D = 2048, D = 64 and 128, N = 16384, causal: plain, as views, with a "
               "window of 1024 keys, softcap 20, ALiBi, a sink",
+    "packed": "40 documents of 73 to 5918 tokens, 65536 in all, one behind the other: H=16, D = 64 and 128, causal; "
+              "and sequences of one length, as many tokens and pairs",
+    "blocks": "block masks: N = 16384, H=16, D = 64 and 128: documents, a prefix of 4096 keys, every fourth of the "
+              "last 4096 keys; and no mask",
     "models": "attention as models ask for it, long and short, with few kv heads and few queries, in fp16 and bf16",
     "random": "points drawn at random from what models ask for",
 }
 EXTRAS = ["", "views", "window1024_0", "softcap20", "alibi", "sink"]  # of that sweep
 LAUNCH_BY_LAUNCH, BACK_TO_BACK = "launch by launch", "back to back"
 OF_MODELS = ("models", "random")  # each point has its own shape and dtype; to name one chooses among the points
+OF_DOCUMENTS = {"packed": ("FA4", "FA4-deterministic", VARLEN, *NESTED, FLEX), "blocks": (FLEX,)}  # and their peers
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
 MOST_KEYS = 2**25  # over all kv heads: with more, K and V of two sets of inputs do not fit into the memory of an H200
@@ -102,6 +109,12 @@ def sweep(name: str, said: JsonObject, default: Problem, draw: "JsonObject | Non
                           causal=True, extras=extra)
                   for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
                   for n in said.get("seq_q", [16384]) for extra in EXTRAS]
+    elif name in OF_DOCUMENTS:
+        mask = fields.pop("block_mask", None)
+        points = [point for size in ([said["head_dim"]] if "head_dim" in said else [64, 128])
+                  for point in (documents.packed if name == "packed" else documents.blocks)(
+                      replace(default, head_dim=size))
+                  if mask in (None, point.asked().get("blocks", mask))]
     elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
@@ -124,6 +137,7 @@ def word_for(name: str, said: JsonObject, points: list[Problem]) -> str:
     words += [f"{field}{said[field]}" for field in SHAPE if field in said and name in OF_MODELS]
     words += [f"d{said['head_dim']}"] if "head_dim" in said else []
     words += ["causal" if said["causal"] else "full"] if "causal" in said else []
+    words += [said["block_mask"]] if "block_mask" in said else []
     return "-".join(words)
 
 

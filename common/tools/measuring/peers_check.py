@@ -16,17 +16,19 @@ class Reference:
     times) that of the same mathematics with every intermediate rounded to the storage type, plus the rounding of
     numbers as large as the result. With rope, q and k are rotated by their positions first, and the gradients are of
     the unrotated ones. Extras are as the package flash_attention_workbook takes them: window (left, right), softcap,
-    alibi and sink [H].
+    alibi and sink [H]. `seen` is a mask of any shape beside them, a function of (b, h, i, j) that is the same for
+    all batches and heads: tensors of numbers to torch.bool.
     """
 
-    def __init__(self, q, k, v, causal, scale=None, rope=False, window=(-1, -1), softcap=None, alibi=None, sink=None):
+    def __init__(self, q, k, v, causal, scale=None, rope=False, window=(-1, -1), softcap=None, alibi=None, sink=None,
+                 seen=None):
         self.q, self.k, self.v = q.detach(), k.detach(), v.detach()
         self.rope = rope
         self.causal = causal
         self.scale = q.shape[-1] ** -0.5 if scale is None else scale
         self.groups = q.shape[1] // k.shape[1]
         self.left, self.right = window
-        self.softcap, self.alibi, self.sink = softcap, alibi, sink
+        self.softcap, self.alibi, self.sink, self.seen = softcap, alibi, sink, seen
         self.random = torch.Generator().manual_seed(1)
         # (error, tolerance) of the last comparison with the largest error / tolerance
         self.worst: "tuple[float, float] | None" = None
@@ -153,22 +155,26 @@ class Reference:
         key_positions = torch.arange(k.shape[0], device=q.device)
         query_positions = self._query_positions(torch.arange(q.shape[1], device=q.device))
         q, k = self._rotated(q, query_positions, rounded), self._rotated(k, key_positions, rounded)
-        o, dq, dk, dv = (*(torch.zeros_like(q, dtype=torch.float64) for _ in range(2)), 0, 0)
+        o, dq, dk, dv = (torch.zeros_like(x, dtype=torch.float64) for x in (q, q, k, v))
         for rows in torch.arange(q.shape[1], device=q.device).split(max(1, SCORES // (q.shape[0] * k.shape[0]))):
             hidden = self._hidden(rows)
+            seen = (~hidden).any(0).nonzero().flatten()
+            keys = slice(*(seen[0].item(), seen[-1].item() + 1) if len(seen) else (0, 0))  # no row sees any other
+            hidden, its_k, its_v = hidden[:, keys], k[keys], v[keys]
             every_head = torch.arange(self.q.shape[1], device=q.device)
             bias, sinks = (None if x is None else x.unflatten(0, (q.shape[0], len(rows)))
                            for x in self._of_heads(every_head[heads], rows))
-            o[:, rows], _, p, scores = self._attend(q[:, rows], k, v, hidden, rounded, bias, sinks)
+            bias = None if bias is None else bias[..., keys]
+            o[:, rows], _, p, scores = self._attend(q[:, rows], its_k, its_v, hidden, rounded, bias, sinks)
             one_d_o = d_o[:, rows].double()
-            dp = rounded(one_d_o @ v.double().T)
+            dp = rounded(one_d_o @ its_v.double().T)
             ds = rounded(p * (dp - (p * dp).sum(-1, keepdim=True)))
             if self.softcap:  # its slope, 1 - tanh^2
                 capped = scores if bias is None else scores + bias
                 ds = ds * (1 - torch.where(hidden, 0, capped / self.softcap) ** 2)
-            dq[:, rows] = ds @ k.double() * self.scale
-            dk = dk + (ds.transpose(-1, -2) @ q[:, rows].double()).sum(0) * self.scale
-            dv = dv + (p.transpose(-1, -2) @ one_d_o).sum(0)
+            dq[:, rows] = ds @ its_k.double() * self.scale
+            dk[keys] += (ds.transpose(-1, -2) @ q[:, rows].double()).sum(0) * self.scale
+            dv[keys] += (p.transpose(-1, -2) @ one_d_o).sum(0)
         return (o, self._rotated(rounded(dq), query_positions, rounded, back=True),
                 self._rotated(rounded(dk), key_positions, rounded, back=True), rounded(dv))
 
@@ -179,7 +185,8 @@ class Reference:
         right, left = 0 if self.causal else self.right, self.left
         last = own + right if right >= 0 else torch.full_like(own, seq_k)
         first = own - left if left >= 0 else torch.zeros_like(own)
-        return (keys > last) | (keys < first)
+        hidden = (keys > last) | (keys < first)
+        return hidden if self.seen is None else hidden | ~self.seen(0, 0, rows[:, None], keys)
 
     def _query_positions(self, rows):
         return rows + self.k.shape[2] - self.q.shape[2]

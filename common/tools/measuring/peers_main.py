@@ -24,13 +24,13 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 
 from tools.base import JsonObject, cuda
-from tools.measuring import back_to_back, model_sweep
+from tools.measuring import back_to_back, documents, model_sweep
 from tools.measuring.launches import (
     ROUNDS,
     ROUNDS_OF_MODELS,
@@ -44,9 +44,12 @@ from tools.measuring.nvml import Look, Nvml
 from tools.measuring.peers import (
     BACK_TO_BACK,
     FLEX,
+    NESTED,
+    OF_DOCUMENTS,
     OF_MODELS,
     PEERS,
     ROPE_PEERS,
+    VARLEN,
     add_ratios,
     schedule,
     summary,
@@ -110,6 +113,26 @@ class Candidate:
         return "PyTorch aligns its causal mask top-left, and another one reaches it as a tensor of all scores only"
 
 
+class Packed(NamedTuple):
+    """What a problem of packed sequences adds. Its tensors are [1, H, total, D], and lie as [total, H, D]."""
+
+    begins: torch.Tensor  # cu_seqlens, of queries and of keys
+    longest: int
+    seen: Callable[..., Any]  # of (b, h, i, j): whether both are of one sequence
+
+
+class Blocks(NamedTuple):
+    """What a block mask adds."""
+
+    mask: Any  # ours
+    seen: Callable[..., Any]
+
+
+def rows_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    """[1, H, total, D] as [total, H, D], where it lies."""
+    return [tensor.squeeze(0).transpose(0, 1) for tensor in tensors]
+
+
 class Flash(Candidate):
     """PyTorch's FLASH: through a bias of PyTorch's it takes a mask that is aligned bottom-right."""
 
@@ -123,8 +146,21 @@ class TokensFirst(Candidate):
     inputs = staticmethod(lambda tensor: tensor.transpose(1, 2).contiguous())
     output = staticmethod(lambda tensor: tensor.transpose(1, 2))
 
-    def refuses(self, problem: Problem) -> None:
+    def refuses(self, problem: Problem) -> "str | None":
         return None
+
+
+class VariableLength(TokensFirst):
+    """attend(q, k, v, packed, causal) -> o, on [total, H, D]."""
+
+    takes = ("packed",)
+
+    def __init__(self, name: str, attend: Callable[..., Any]):
+        super().__init__(name, lambda q, k, v, causal, packed: attend(
+            *(x.squeeze(0) for x in (q, k, v)), packed, causal).unsqueeze(0))
+
+    def refuses(self, problem: Problem) -> "str | None":
+        return None if "packed" in problem.asked() else "it is for packed sequences"
 
 
 class Deterministic(Flash):
@@ -154,7 +190,7 @@ def which_rung(workbook: ModuleType, problem: Problem, direction: str) -> str:
 
 class Chapter(Candidate):
     kind = "chapter"
-    takes = ("window", "softcap", "alibi", "sink")  # a rung that does not says so itself
+    takes = ("window", "softcap", "alibi", "sink", "packed", "blocks")  # a rung that does not says so itself
 
     def __init__(self, workbook: ModuleType, name: str, chapter: "str | None", rung: "str | None",
                  directions: Sequence[str], rope: bool, not_asked: Callable[[Problem], "str | None"] = lambda _: None):
@@ -164,6 +200,7 @@ class Chapter(Candidate):
         self.runs = None if chapter else functools.partial(which_rung, workbook)
         self.forward_pass = functools.partial(workbook.forward, chapter=chapter, rung=rung)
         self.differentiable = functools.partial(workbook.attention, backward_chapter=chapter, backward_rung=rung)
+        self.of_rows = workbook.attention_packed
         self.tables: Any = None
         self.tables_for: Any = None  # shapes
         self.make_tables = workbook.rope_tables
@@ -175,13 +212,26 @@ class Chapter(Candidate):
         return self.tables
 
     def forward(self, q, k, v, causal, **extras):
-        return self.forward_pass(q, k, v, causal, rope=self._rope(q, k), **extras)
+        """(o, LSE), or without the LSE of packed sequences."""
+        if "packed" in extras:
+            return self.attend_with_chapter(q, k, v, causal, **extras), None
+        return self.forward_pass(q, k, v, causal, rope=self._rope(q, k), **self._named(extras))
 
     def attend_with_chapter(self, q, k, v, causal, **extras):
-        return (self.differentiable(q, k, v, causal, rope=self._rope(q, k), **extras) if q.requires_grad
+        packed = extras.pop("packed", None)
+        if packed:
+            begins, longest = [packed.begins] * 2, [packed.longest] * 2
+            return self.of_rows(*rows_of(q, k, v), *begins, *longest, causal, **extras).transpose(0, 1).unsqueeze(0)
+        return (self.differentiable(q, k, v, causal, rope=self._rope(q, k), **self._named(extras)) if q.requires_grad
                 else self.forward(q, k, v, causal, **extras)[0])
 
+    @staticmethod
+    def _named(extras):
+        return {**extras, "blocks": extras["blocks"].mask} if "blocks" in extras else extras
+
     def refuses(self, problem: Problem) -> "str | None":
+        if "packed" in problem.asked() and self.runs is None:
+            return "packed sequences are asked of what runs where no chapter is named"
         return self.not_asked(problem)
 
 
@@ -255,6 +305,14 @@ def sdpa(name: str) -> Candidate:
     return kind(name, attend)
 
 
+def compiled_for_each_shape(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Past a limit, 8 unless told, torch.compile would go back to eager operations."""
+    from torch._dynamo import config
+
+    setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", 256)
+    return torch.compile(function, dynamic=False)
+
+
 def rotating(name: str) -> Candidate:
     """What one would do without a chapter that rotates: q and k by PyTorch, as models have it, and then FLASH."""
     flash = sdpa("FLASH").attend
@@ -267,11 +325,7 @@ def rotating(name: str) -> Candidate:
         return q * q_cos + halves_swapped(q) * q_sin, k * k_cos + halves_swapped(k) * k_sin
 
     if name.startswith("compiled"):
-        rotate = torch.compile(rotate, dynamic=False)
-        # For each shape anew; past this limit, 8 unless told, torch.compile goes back to eager operations.
-        from torch._dynamo import config
-
-        setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", 256)
+        rotate = compiled_for_each_shape(rotate)
 
     @functools.lru_cache(maxsize=1)
     def tables(seq_q, seq_k, head_dim, dtype):
@@ -295,20 +349,52 @@ def package(name: str) -> Candidate:
     if name == "FA3":
         from flash_attn_interface import flash_attn_func
     else:
-        from flash_attn.cute import flash_attn_func
+        from flash_attn.cute import flash_attn_func, flash_attn_varlen_func
     asked = {"deterministic": True} if name.endswith("-deterministic") else {}
     names = {"window": "window_size", "softcap": "softcap", "sink": "learnable_sink"}  # FlashAttention-4's
 
-    def attend(q, k, v, causal, **extras):
+    def attend(q, k, v, causal, packed=None, **extras):
         said = {names[one]: value.to(q.dtype) if one == "sink" else value for one, value in extras.items()}
-        o = flash_attn_func(q, k, v, causal=causal, **said, **asked)
-        return o[0] if isinstance(o, tuple) else o
+        if packed:
+            q, k, v = (x.squeeze(0) for x in (q, k, v))
+            said |= dict.fromkeys(("cu_seqlens_q", "cu_seqlens_k"), packed.begins)
+            said |= dict.fromkeys(("max_seqlen_q", "max_seqlen_k"), packed.longest)
+        o = (flash_attn_varlen_func if packed else flash_attn_func)(q, k, v, causal=causal, **said, **asked)
+        o = o[0] if isinstance(o, tuple) else o
+        return o.unsqueeze(0) if packed else o
 
     candidate = TokensFirst(name, attend)
-    candidate.takes = () if name == "FA3" else tuple(names)
+    candidate.takes = () if name == "FA3" else (*names, "packed")
     if asked:
         candidate.directions = ("backward",)  # its forward is the same one
     return candidate
+
+
+def variable_length() -> Candidate:
+    """PyTorch's varlen_attn: its FlashAttention-2 on packed sequences."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    def attend(q, k, v, packed, causal):
+        return varlen_attn(q, k, v, packed.begins, packed.begins, packed.longest, packed.longest,
+                           window_size=(-1, 0 if causal else -1))
+
+    return VariableLength(VARLEN, attend)
+
+
+def nested(name: str) -> Candidate:
+    """PyTorch's nested tensors, whose scaled_dot_product_attention has the same backends."""
+    from torch.nested import nested_tensor_from_jagged
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backend = SDPBackend.CUDNN_ATTENTION if name.endswith("-CUDNN") else SDPBackend.FLASH_ATTENTION
+
+    def attend(q, k, v, packed, causal):
+        q, k, v = (nested_tensor_from_jagged(x, packed.begins, max_seqlen=packed.longest).transpose(1, 2)
+                   for x in (q, k, v))
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2).values()
+
+    return VariableLength(name, attend)
 
 
 def flexible() -> Candidate:
@@ -316,33 +402,36 @@ def flexible() -> Candidate:
     LSE. Asked where a problem has extras."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    compiled = torch.compile(flex_attention, dynamic=False)
+    compiled = compiled_for_each_shape(flex_attention)
 
     @functools.lru_cache(maxsize=4)
-    def mask(seq_q, seq_k, causal, window):
-        def seen(_batch, _head, i, j):
+    def mask(seq_q, seq_k, causal, window, of_extra):
+        def band(_batch, _head, i, j):
             left, right = window
             own = i + seq_k - seq_q
             far_enough = own - j <= (left if left >= 0 else seq_k)
             return far_enough & (j - own <= (0 if causal else right if right >= 0 else seq_k))
 
+        seen = of_extra if of_extra and not causal else band if not of_extra else (
+            lambda b, h, i, j: of_extra(b, h, i, j) & (j <= i))
         return create_block_mask(seen, None, None, seq_q, seq_k, device="cuda")
 
-    def attend(q, k, v, causal, window=(-1, -1), softcap=None, alibi=None, sink=None):
+    def attend(q, k, v, causal, window=(-1, -1), softcap=None, alibi=None, sink=None, packed=None, blocks=None):
         def score(s, _batch, head, i, j):
             s = softcap * torch.tanh(s / softcap) if softcap else s
             return s if alibi is None else s - alibi[head] * (i + k.shape[2] - q.shape[2] - j).abs()
 
         return_lse = {} if sink is None else {"return_lse": True}
         found = compiled(q, k, v, score_mod=score if softcap or alibi is not None else None, enable_gqa=True,
-                         block_mask=mask(q.shape[2], k.shape[2], causal, window), **return_lse)
+                         block_mask=mask(q.shape[2], k.shape[2], causal, window, seen_of(packed, blocks)),
+                         **return_lse)
         if sink is None:
             return found
         o, lse = found
         return (o * torch.sigmoid(lse - sink[:, None])[..., None]).to(o.dtype)
 
     candidate = Candidate(FLEX, attend)
-    candidate.takes = ("window", "softcap", "alibi", "sink")
+    candidate.takes = ("window", "softcap", "alibi", "sink", "packed", "blocks")
     return candidate
 
 
@@ -365,7 +454,8 @@ def peer_candidates(names: Sequence[str] = PEERS) -> tuple[list[Candidate], dict
                             f"{capability[0]}.{capability[1]}")
             continue
         try:
-            candidates.append(flexible() if name == FLEX else package(name) if name.startswith("FA") else sdpa(name))
+            candidates.append(flexible() if name == FLEX else variable_length() if name == VARLEN else nested(name)
+                              if name in NESTED else package(name) if name.startswith("FA") else sdpa(name))
         except Exception as error:  # not installed, or it does not load here
             absent[name] = first_line(error)
     return candidates, absent
@@ -519,29 +609,63 @@ def ceilings(flush: Flush) -> JsonObject:
 
 def extras(problem: Problem) -> list[str]:
     """The names of what the problem has beside how its tensors lie."""
-    return [name for name in ("window", "softcap", "alibi", "sink") if name in problem.asked()]
+    return [name for name in ("window", "softcap", "alibi", "sink", "packed", "blocks") if name in problem.asked()]
+
+
+def seen_of(packed: "Packed | None" = None, blocks: "Blocks | None" = None, **_: Any) -> "Callable[..., Any] | None":
+    """Which pairs these extras show, if they say it as a function."""
+    extra = packed or blocks
+    return extra.seen if extra else None
+
+
+def make_packed(problem: Problem) -> Packed:
+    lengths = documents.lengths_of(problem)
+    begins = torch.tensor([0, *lengths], device="cuda", dtype=torch.int32).cumsum(0, dtype=torch.int32)
+    document = torch.arange(len(lengths), device="cuda").repeat_interleave(begins.diff())
+    return Packed(begins, max(lengths), lambda b, h, i, j: document[i] == document[j])
+
+
+def make_blocks(problem: Problem) -> Blocks:
+    from flash_attention_workbook import block_mask
+
+    seen = documents.seen(problem.asked()["blocks"], functools.partial(torch.tensor, device="cuda"), problem.seq_q)
+    return Blocks(block_mask(seen, seq_q=problem.seq_q, seq_k=problem.seq_k, device="cuda"), seen)
 
 
 def make_extras(problem: Problem, seed: int) -> JsonObject:
     """Their values: slopes as ALiBi has them, and sinks that are standard normal numbers."""
     random = torch.Generator("cuda").manual_seed(seed + 1)
     asked, heads = problem.asked(), problem.heads
-    tensors = {"alibi": lambda: 2 ** (-8 * torch.arange(1, heads + 1, device="cuda") / heads),
-               "sink": lambda: torch.randn(heads, device="cuda", generator=random)}
-    return {name: tensors[name]() if name in tensors else asked[name] for name in extras(problem)}
+    made = {"alibi": lambda: 2 ** (-8 * torch.arange(1, heads + 1, device="cuda") / heads),
+            "sink": lambda: torch.randn(heads, device="cuda", generator=random),
+            "packed": lambda: make_packed(problem), "blocks": lambda: make_blocks(problem)}
+    return {name: made[name]() if name in made else asked[name] for name in extras(problem)}
+
+
+def about(asked: JsonObject) -> JsonObject:
+    """What a record says of these extras."""
+    if "packed" in asked:
+        return {"lengths": asked["packed"].begins.diff().tolist()}
+    if "blocks" in asked:
+        mask = asked["blocks"].mask
+        return {"share": mask.share(), "cut": mask.bits.shape[1] / mask.tiles.shape[1]}  # of all, and of the listed
+    return {}
 
 
 def make_sets(problem: Problem, direction: str, seed: int) -> list[list[torch.Tensor]]:
-    """Two sets of q, k, v (and d_o): standard normal numbers. As views they lie as [B, N, H, D]."""
+    """Two sets of q, k, v (and d_o): standard normal numbers. As views, and packed, they lie as [B, N, H, D]."""
     random = torch.Generator("cuda").manual_seed(seed)
-    views = "views" in problem.asked()
+    views = not {"views", "packed"}.isdisjoint(problem.asked())
 
     def made(shape):
         tensor = torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random)
         return tensor.transpose(1, 2).contiguous().transpose(1, 2) if views else tensor
 
-    q = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
-    k = (problem.batch, problem.kv_heads, problem.seq_k, problem.head_dim)
+    packed = problem.asked().get("packed")
+    (batch_q, rows_q), (batch_k, rows_k) = ((1, total) for total in packed) if packed else (
+        (problem.batch, problem.seq_q), (problem.batch, problem.seq_k))
+    q = (batch_q, problem.heads, rows_q, problem.head_dim)
+    k = (batch_k, problem.kv_heads, rows_k, problem.head_dim)
     shapes = [q, k, k] + ([q] if direction == "backward" else [])
     return [[made(shape) for shape in shapes] for _ in range(2)]
 
@@ -556,13 +680,13 @@ class Slices:
 
 def measure(problem: Problem, flops: float, rope: bool, direction: str, candidates: list[Candidate],
             known: dict[tuple[str, str], list[tuple[Problem, float]]], flush: Flush,
-            seed: int, patience: float, at: Callable[[str], None] = lambda _: None,
+            asked: JsonObject, seed: int, patience: float, at: Callable[[str], None] = lambda _: None,
             in_slices: "Slices | None" = None) -> list[JsonObject]:
-    """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}; `at` hears whose turn it
-    is; in_slices: back to back."""
+    """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}; `asked` are the extras; `at`
+    hears whose turn it is; in_slices: back to back."""
     sets = make_sets(problem, direction, seed)
-    asked = make_extras(problem, seed)
-    reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope, **asked)
+    reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope, seen=seen_of(**asked),
+                          **{name: value for name, value in asked.items() if name not in ("packed", "blocks")})
     results: list[JsonObject] = []
     lanes: list[tuple[Lane, int, JsonObject]] = []
     bursts: list[tuple[back_to_back.Bursts, JsonObject]] = []
@@ -671,7 +795,11 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
     """(candidates, those with RoPE, {name: why it is not there}). Chapters that rotate q and k solve another problem
     than those that do not, and have other peers."""
     absent: dict[str, str] = {}
-    if request["own"]:
+    of_documents = OF_DOCUMENTS.get(request["sweep"])
+    if of_documents:
+        chapters = [default_candidate(workbook)]
+        chapters += chapter_candidates(workbook, request["chapters"], request) if request["named"] else []
+    elif request["own"]:
         # Back to back it takes long, and which of our rungs is the fastest is known from launches one by one.
         together = request["timing"] == BACK_TO_BACK
         chapters = [default_candidate(workbook)] if together else own_candidates(workbook)
@@ -682,8 +810,8 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
             chapters.append(default_candidate(workbook))
     _require_direction(workbook, chapters, request["directions"])
     plain, rotating = ([one for one in chapters if one.rope == rope] for rope in (False, True))
-    names = model_sweep.PEERS if request["own"] else PEERS
-    names = [*names, FLEX] if any(extras(point) for point in points) else names
+    names = of_documents or (model_sweep.PEERS if request["own"] else PEERS)
+    names = [*names, FLEX] if any(extras(point) for point in points) and not of_documents else names
     peers, missing = peer_candidates(names) if plain else ([], {})
     rotating_peers, others = rotating_candidates() if rotating else ([], {})
     absent |= missing | others
@@ -730,7 +858,9 @@ def run(request: JsonObject) -> JsonObject:
     known: dict[tuple[str, str], list[tuple[Problem, float]]] = {}
     report["ceilings"] = ceilings(flush)
     torch.cuda.empty_cache()
-    planned = [(direction, rope, problem, [one for one in both[rope] if direction in one.directions])
+    beside_ours = request["sweep"] in OF_DOCUMENTS  # the problems without extras: they are ours alone
+    planned = [(direction, rope, problem, [one for one in both[rope] if direction in one.directions
+                                           and (one.kind == "chapter" or extras(problem) or not beside_ours)])
                for direction, rope, problem in schedule(request["sweep"], points, request["directions"])]
     planned = [point for point in planned if any(one.kind == "chapter" or request["only"] for one in point[-1])]
 
@@ -744,15 +874,17 @@ def run(request: JsonObject) -> JsonObject:
         for number, (direction, rope, problem, candidates) in enumerate(planned, start=1):
             where = f"{direction} {problem}{' RoPE' if rope else ''}"
             print(f"progress\t{where} ({number} of {len(planned)})")
-            flops = workbook.flops(problem.asked(), backward=direction == "backward")
+            flops = documents.flops(problem, lambda one: workbook.flops(one.asked(), backward=direction == "backward"))
+            added: JsonObject = {}
             results: list[JsonObject]
             try:
                 if request["within"] and time.monotonic() - begin > request["within"]:
                     results = skipped(candidates, f"the {request['within']:.0f} s for all points were over")
                 else:
+                    added = make_extras(problem, request["seed"])
                     with torch.set_grad_enabled(direction == "backward"):
-                        results = measure(problem, flops, rope, direction, candidates, known, flush, request["seed"],
-                                          request["patience"], lambda who: watchdog(f"{where}: {who}"),
+                        results = measure(problem, flops, rope, direction, candidates, known, flush, added,
+                                          request["seed"], request["patience"], lambda who: watchdog(f"{where}: {who}"),
                                           in_slices)
             except torch.cuda.OutOfMemoryError:  # for the inputs themselves, or for checking
                 results = skipped(candidates, "there is not enough device memory")
@@ -761,7 +893,7 @@ def run(request: JsonObject) -> JsonObject:
                 ended(report, begin, f"{where}: {first_line(error)}")
                 return report
             report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
-                                     "results": results})
+                                     **about(added), "results": results})
             write(request["out"], report)  # in case a launch of the next one ends the process
             torch.cuda.empty_cache()
     ended(report, begin)

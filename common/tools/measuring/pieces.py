@@ -138,6 +138,13 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
                              "10, and peers",
                              ("peers", "12", "10", "--sweep=extras", "--dtype=bf16", f"--direction={direction}",
                               *(["--back-to-back"] if flag else [patience])), seconds, timed=True))
+    for (what, flag), seconds in {("packed", ""): 90, ("packed", "-b2b"): 80, ("blocks", ""): 140,
+                                  ("blocks", "-b2b"): 100}.items():
+        planned.append(Piece(f"{what}{flag}",
+                             f"{'packed sequences' if what == 'packed' else 'block masks'}, bf16"
+                             f"{', back to back' if flag else ''}: chapter 12, and peers",
+                             ("peers", "12/views", f"--sweep={what}", "--dtype=bf16",
+                              *(["--back-to-back"] if flag else [patience])), seconds, timed=True))
     for dtype in ("fp16", "bf16"):
         planned.append(Piece(f"decode-{dtype}", f"few queries and many keys, {dtype}, beside PyTorch's attention",
                              ("peers", "11", "--sweep=decode", f"--dtype={dtype}", "--direction=forward", "--default",

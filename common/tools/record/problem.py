@@ -23,18 +23,20 @@ class Problem:
 
     def asked(self) -> dict[str, Any]:
         """As the package flash_attention_workbook wants it, extras by their names: "window" (left, right), "softcap",
-        "head_dim_v", and True for "alibi", "sink", "views", "packed" and "blocks"."""
+        "head_dim_v", True for "alibi", "sink" and "views", and what is true of "packed" (the total of queries, of
+        keys) and "blocks" (the mask's name)."""
         named: dict[str, Any] = {}
-        for left, right, cap, head_dim_v, pattern, name in self._extras():
+        for left, right, cap, head_dim_v, pattern, total_q, total_k, name in self._extras():
             which = ("window" if left else "softcap" if cap else "head_dim_v" if head_dim_v else
-                     "blocks" if pattern else name)
+                     "blocks" if pattern else "packed" if total_q else name)
             named[which] = ((int(left), int(right)) if left else float(cap) if cap else
-                            int(head_dim_v) if head_dim_v else True)
+                            int(head_dim_v) if head_dim_v else pattern if pattern else
+                            (int(total_q), int(total_k)) if total_q else True)
         return {**{field: value for field, value in vars(self).items() if field != "extras"}, **named}
 
-    def _extras(self) -> list[tuple[str, str, str, str, str, str]]:
-        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|dv(\d+)|blocks_([a-z]+)|([a-z]+)(?:\d+_\d+)?",
-                          self.extras)
+    def _extras(self) -> list[tuple[str, ...]]:
+        return re.findall(r"window(-?\d+)_(-?\d+)|softcap([\d.e+-]+)|dv(\d+)|blocks_([a-z]+)|packed(\d+)_(\d+)|"
+                          r"([a-z]+)", self.extras)
 
     def flags(self) -> list[str]:
         """For a chapter's program, every one of them."""
@@ -49,8 +51,9 @@ class Problem:
         }
         return [*(f"--{name}={value}" for name, value in values.items()), "--causal" if self.causal else "--no-causal",
                 *(f"--window={left},{right}" if left else f"--softcap={cap}" if cap else
-                  f"--head-dim-v={head_dim_v}" if head_dim_v else f"--block-mask={pattern}" if pattern else f"--{name}"
-                  for left, right, cap, head_dim_v, pattern, name in self._extras())]
+                  f"--head-dim-v={head_dim_v}" if head_dim_v else f"--block-mask={pattern}" if pattern else
+                  "--packed" if total_q else f"--{name}"
+                  for left, right, cap, head_dim_v, pattern, total_q, _, name in self._extras())]
 
     def length(self) -> str:
         return str(self.seq_q) if self.seq_q == self.seq_k else f"{self.seq_q}x{self.seq_k}"

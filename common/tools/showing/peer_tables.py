@@ -6,9 +6,11 @@ import statistics
 from tools.base import JsonObject, significant, table
 from tools.record import DEFAULT, Problem, beside_peers
 
-OF_MODELS = ("models", "random")  # so begins `what` of a sweep whose points have each a shape of their own
+# So begins `what` of a sweep whose points have each a shape of their own.
+OF_MODELS = ("models", "random", "packed", "blocks")
 # What the default is compared with there; and the head of the column.
-AGAINST = ("FLASH", "CUDNN", "FA3", "FA4", "FA4-deterministic", beside_peers.FASTEST_PEER, beside_peers.FASTEST_OWN)
+AGAINST = ("FLASH", "CUDNN", "FA3", "FA4", "FA4-deterministic", "VARLEN", "NESTED", "NESTED-CUDNN", "FLEX",
+           beside_peers.FASTEST_PEER, beside_peers.FASTEST_OWN)
 HEADS = {beside_peers.FASTEST_PEER: "peers", beside_peers.FASTEST_OWN: "own"}
 
 
@@ -109,7 +111,7 @@ def _short(name: str) -> str:
 def _label(problem: Problem) -> str:
     heads = f"{problem.heads}" + (f"/{problem.kv_heads}" if problem.kv_heads != problem.heads else "")
     return (f"B{problem.batch} H{heads} N{problem.length()} D{problem.head_dim} {problem.dtype} "
-            f"{'causal' if problem.causal else 'full'}")
+            f"{'causal' if problem.causal else 'full'}{' ' if problem.extras else ''}{problem.extras}")
 
 
 def _shown(result: JsonObject, in_microseconds: bool) -> str:
