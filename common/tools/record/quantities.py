@@ -146,6 +146,44 @@ class Quantities:
             raise NotUnderstood(f"there is no {what} (there are {', '.join(known)})")
         return known[what]
 
+    # Documents, one behind the other or as a block mask (tools/measuring/documents.py): H = 16, bf16
+
+    def _of_documents(self, sweep: str, direction: str, head_dim: int, extras: str, back_to_back: bool) -> JsonObject:
+        """The sweep's only point whose extras begin so; none if that is "none"."""
+        points = [point for point in self._record.piece(f"{sweep}{beside_peers.B2B * back_to_back}")["points"]
+                  if (point["direction"], point["problem"]["head_dim"]) == (direction, head_dim)
+                  and (point["problem"]["extras"].startswith(extras) if extras != "none"
+                       else not point["problem"]["extras"])]
+        if len(points) != 1:
+            raise Missing(f"{sweep}: {len(points)} points with {extras}, {direction}, D = {head_dim}")
+        return points[0]
+
+    @staticmethod
+    def _timed(point: JsonObject, by: str) -> JsonObject:
+        found = [one for one in point["results"] if "seconds" in one and by in (one["name"], one["kind"])]
+        if not found:
+            raise Missing(f"{by} is not timed at {point['problem']}")
+        return min(found, key=lambda one: one["seconds"]["median"])
+
+    def packed_tflops(self, by, direction, head_dim, back_to_back=False):
+        """TFLOP/s of packed sequences, or "dense": of as many tokens and pairs in sequences of one length, by the
+        fastest own kernel."""
+        which, by = ("none", "chapter") if by == "dense" else ("packed", by)
+        point = self._of_documents("packed", direction, head_dim, which, back_to_back)
+        return 1e-12 * self._timed(point, by)["flop_rate"]
+
+    def block_mask_ms(self, mask, direction, head_dim, by="chapter", back_to_back=False):
+        """Milliseconds with "documents", "prefix", "dilated" or, by the fastest own kernel, "none"."""
+        point = self._of_documents("blocks", direction, head_dim, mask if mask == "none" else f"blocks_{mask}",
+                                   back_to_back)
+        return 1e3 * self._timed(point, by)["seconds"]["median"]
+
+    def of_listed_share(self, mask, direction, head_dim, back_to_back=False):
+        """The time with a block mask, divided by the listed tiles' share of that without."""
+        share = self._of_documents("blocks", direction, head_dim, f"blocks_{mask}", back_to_back)["share"]
+        return (self.block_mask_ms(mask, direction, head_dim, back_to_back=back_to_back)
+                / self.block_mask_ms("none", direction, head_dim, back_to_back=back_to_back) / share)
+
     # Few queries and many keys: H = 32, no mask
 
     def decoding(self, what, step="11", queries=None, floor_from_us=0, floor_to_us=math.inf):
