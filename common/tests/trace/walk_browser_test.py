@@ -334,7 +334,7 @@ class InBrowser(unittest.TestCase):
         inside = self.browser.execute_script(
             "const box = (r) => [r.x, r.y, r.width, r.height].map((each) => each.baseVal.value), within = (a, b) => a[0] > b[0] - 1.5 && a[1] > b[1] - 1.5 && "
             "a[0] + a[2] < b[0] + b[2] + 1.5 && a[1] + a[3] < b[1] + b[3] + 1.5, all = (name) => [...document.querySelectorAll('.launch-matrices ' + name)].map(box);"
-            "const frames = all('.sequence'); return [frames.length, ...all('.whole, .partly, .skipped').map((tile) => frames.some((frame) => within(tile, frame)))]")
+            "const frames = all('.sequence'); return [frames.length, ...all(':is(.whole, .partly, .skipped)').map((tile) => frames.some((frame) => within(tile, frame)))]")
         self.assertEqual((inside[0], len(inside) - 1, set(inside[1:])), (4, 11, {True}))
 
     def test_who_takes_which_tile_of_a_block_mask(self):
