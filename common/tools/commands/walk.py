@@ -6,7 +6,8 @@ as a whole, and is one file that needs no network. STEP is a chapter, whose last
 meant, or a rung of one: 05, 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop.
 05/example has tiles of 4 x 4, and a problem of its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for
 another one. So has 11: 1 query, 1000 keys and 8 multiprocessors, among which the keys are divided. Of a kernel with a
-thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2, two share them. With --out
+thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2, two share them. With --packed or
+--block-mask the launch as a whole lists who takes which tiles, in which order. With --out
 FILE.svg it is a picture that moves instead, of one query of a kernel of chapter 05, with B=1 H=1 N=256 unless you ask
 for others.
 """
