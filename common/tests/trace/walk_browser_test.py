@@ -203,6 +203,15 @@ class InBrowser(unittest.TestCase):
         self.assertIn("1 skipped", self.part("scores-words").text)
         self.assertEqual(len(self.at('.scores rect[fill="url(#dots)"]')), 2)  # in the picture and in its legend
 
+    def test_it_opens_on_the_whole_launch_where_there_is_a_list(self):
+        for name in ("packed#embed", "blocks", "packed", "blocks#embed"):
+            self.open(name, 720 if "embed" in name else 1280, of=None)
+            self.assertEqual(self.at("#view-launch")[0].get_attribute("aria-pressed"), "true")
+            self.assertIn("and 9 of 9 tiles.", self.part("launch-words").text)
+            self.assertTrue(self.part("taken").is_displayed())
+            if "embed" in name:  # as high as its frame
+                self.assertLessEqual(self.browser.execute_script("return document.body.scrollHeight"), 528, name)
+
     def test_keys_are_those_of_the_scores_in_the_step(self):
         """08 takes a tile of 64 keys in two halves: what a step says is by the scores that it shows, and after the barrier nothing is
         multiplied yet, whatever the step before was called."""
