@@ -20,6 +20,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "attention/block_mask.h"
 #include "attention/chapter.h"
 #include "device/limits.h"
 #include "device/trace.h"
@@ -439,15 +440,50 @@ void print_results(std::ostream& out, const Rung& rung, const Options& options, 
   out << "}";
 }
 
-// {"chapter": .., "problem": .., "direction": .., "rungs": [{"rung": .., "tensors": [{"name": "Q", "rows": ..,
-// "row_bytes":
-// ..}], "launches": [..], "results": {"O": {"made": [..], "expected": [..]}, ..}}]}, the launches as simt/trace/walk.h
-// has them. Of a forward that does not write LSE, nothing was made.
+// Where packed sequences are, "sequences": [[first query, queries, first key, keys], ..], and which tiles a block mask
+// lists, "listed": [[head over all batches, row of tiles, which of it, whether it is cut], ..].
+std::string where_in_json(const Problem& p) {
+  std::ostringstream out;
+  const char* comma = "";
+  if (p.packed) {
+    out << ", \"sequences\": [";
+    int first_q = 0, first_k = 0;
+    for (const Problem& one : sequences(p)) {
+      out << comma << "[" << first_q << ", " << one.seq_q << ", " << first_k << ", " << one.seq_k << "]";
+      comma = ", ";
+      first_q += one.seq_q, first_k += one.seq_k;
+    }
+    out << "]";
+  }
+  if (p.blocks != attention::BlockPattern::none) {
+    const attention::BlockLists lists = attention::block_lists(p);
+    constexpr int tile = attention::BlockMask::tile;
+    const int rows = ceil_div(p.seq_q, tile), numbers = rows + 1 + ceil_div(p.seq_k, tile) + 1;
+    out << ", \"listed\": [";
+    for (int head = 0; head < p.batch * p.heads; head++) {
+      const int b = lists.batch > 1 ? head / p.heads : 0, h = lists.heads > 1 ? head % p.heads : 0;
+      const int* begin = &lists.begin[(b * lists.heads + h) * numbers];
+      for (int row = 0; row < rows; row++)
+        for (int t = begin[row]; t < begin[row + 1]; t++) {
+          out << comma << "[" << head << ", " << row << ", " << lists.tiles[2 * t] << ", "
+              << int(lists.tiles[2 * t + 1] >= 0) << "]";
+          comma = ", ";
+        }
+    }
+    out << "]";
+  }
+  return out.str();
+}
+
+// {"chapter": .., "problem": .., "direction": .., "sequences" or "listed", "rungs": [{"rung": .., "tensors": [{"name":
+// "Q", "rows": .., "row_bytes": ..}], "launches": [..], "results": {"O": {"made": [..], "expected": [..]}, ..}}]}, the
+// launches as simt/trace/walk.h has them. Of a forward that does not write LSE, nothing was made.
 void print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference,
                 const std::vector<Verdict>& verdicts) {
   const Problem& p = options.problem;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(p))
-      << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"rungs\": [";
+      << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\"" << where_in_json(p)
+      << ", \"rungs\": [";
   for (size_t i = 0; i < options.rungs.size(); i++) {
     const Rung& rung = *options.rungs[i];
     DeviceTensors tensors(p, inputs, workspace_bytes(rung, options), options.backward);

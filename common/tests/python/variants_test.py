@@ -28,11 +28,11 @@ if not ON_ENGINE and not torch.cuda.is_available():
 PROBLEMS = int(os.environ.get("WORKBOOK_PROBLEMS", 20 if ON_ENGINE else 300))
 
 
-def reference(q, k, v, causal=False, window=(-1, -1), softcap=None, alibi=None, sink=None, seen=None):
+def reference(q, k, v, causal=False, window=(-1, -1), softcap=None, alibi=None, sink=None, seen=None, scale=None):
     """The formulas in fp64, of tensors that may require gradients; `seen` is a mask as a tensor."""
     (batch, heads, seq_q, head_dim), seq_k = q.shape, k.shape[2]
     q, k, v = q.double(), *(x.double().repeat_interleave(heads // k.shape[1], 1) for x in (k, v))
-    scores = q @ k.transpose(-1, -2) / head_dim**0.5
+    scores = q @ k.transpose(-1, -2) * (scale or head_dim**-0.5)
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
     distance = (torch.arange(seq_q)[:, None] + seq_k - seq_q - torch.arange(seq_k)).to(DEVICE)
@@ -71,7 +71,7 @@ def packed_problem(draw, longest):
     length = lambda: draw.choice([0, 1, int(longest**draw.random()), int(longest**draw.random())])
     lengths = [(length(), length()) for _ in range(draw.randint(1, 7))] + [(draw.randint(1, longest),) * 2]
     kv_heads, group = draw.choice([1, 2]), draw.choice([1, 3])
-    head_dim, dtype = draw.choice([64, 128, 64, 128, 40]), draw.choice([torch.float16, torch.bfloat16])
+    head_dim, dtype = draw.choice([64, 128, 64, 128, 8 * draw.randint(1, 16)]), draw.choice([torch.float16, torch.bfloat16])
     behind = draw.choice([0, 9])
     inputs = [torch.randn(sum(one) + behind, heads, head_dim, device=DEVICE, dtype=dtype).mul_(1.5)
               for one, heads in zip((*zip(*lengths), [k for _, k in lengths]),
@@ -87,6 +87,8 @@ def packed_problem(draw, longest):
         options["alibi"] = torch.rand(len(lengths), kv_heads * group, device=DEVICE) / 2
     if draw.random() < 0.4:
         options["sink"] = (torch.randn(kv_heads * group, device=DEVICE) * 2).requires_grad_()
+    if draw.random() < 0.3:
+        options["scale"] = 0.1
     said = dict(head_dim=head_dim, dtype=dtype, heads=kv_heads * group, **{
         name: value for name, value in options.items() if not isinstance(value, torch.Tensor)})
     return lengths, [x.detach().requires_grad_() for x in inputs], options, said
@@ -96,7 +98,7 @@ def block_problem(draw, longest):
     """A function of (b, h, i, j), the numbers of its masks, q, k and v that require gradients, and other options."""
     batch, kv_heads, group = draw.choice([1, 2]), draw.choice([1, 2]), draw.choice([1, 2])
     shape = dict(batch=batch, heads=kv_heads * group, kv_heads=kv_heads, seq_q=draw.randint(1, longest),
-                 seq_k=draw.randint(1, longest), head_dim=draw.choice([64, 128, 64, 128, 40]),
+                 seq_k=draw.randint(1, longest), head_dim=draw.choice([64, 128, 64, 128, 8 * draw.randint(1, 16)]),
                  dtype=draw.choice([torch.float16, torch.bfloat16]), layout=draw.choice(["bhnd", "bnhd", "packed"]))
     masks = dict(batch=draw.choice([None, batch]), heads=draw.choice([None, kv_heads * group]))
     document = torch.randint(0, draw.choice([2, 5, 20]), (longest,)).sort().values.to(DEVICE)
@@ -111,8 +113,10 @@ def block_problem(draw, longest):
     options = dict(causal=draw.random() < 0.3)
     if draw.random() < 0.4:
         options["sink"] = torch.randn(shape["heads"], device=DEVICE) * 2
+    if draw.random() < 0.3:
+        options["scale"] = 0.1
     said = dict(mask=name, masks=masks, prefix=prefix, step=step, few=few, **shape, causal=options["causal"],
-                sink="sink" in options)
+                sink="sink" in options, scale=options.get("scale"))
     return mask, masks, tensors(**shape), options, said
 
 
@@ -378,6 +382,38 @@ class Values(unittest.TestCase):
             graph.replay()
             for replayed, direct in zip(recorded, both()):
                 self.assertTrue(torch.equal(replayed, direct), lengths)
+
+    @unittest.skipIf(ON_ENGINE, "the engine has no graphs")
+    def test_block_masks_may_change_between_replays_of_a_graph(self):
+        """In the same lists: another mask with as many tiles."""
+        masks = [faw.block_mask(mask, seq_q=384, seq_k=384, device=DEVICE)
+                 for mask in (lambda b, h, i, j: i // 128 == j // 128, lambda b, h, i, j: i // 128 + j // 128 == 2)]
+        blocks = masks[0]._replace(begin=masks[0].begin.clone(), tiles=masks[0].tiles.clone())
+        inputs = [torch.randn(1, heads, 384, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)
+                  for heads in (4, 2, 2)]
+        d_o = torch.randn(1, 4, 384, 64, device=DEVICE, dtype=torch.float16)
+
+        def both():
+            o = faw.attention(*inputs, blocks=blocks)
+            return [o, *torch.autograd.grad(o, inputs, d_o)]
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            both()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            recorded = both()
+        results = []
+        for mask in (masks[1], masks[0]):
+            blocks.begin.copy_(mask.begin)
+            blocks.tiles.copy_(mask.tiles)
+            graph.replay()
+            for replayed, direct in zip(recorded, both()):
+                self.assertTrue(torch.equal(replayed, direct))
+            results.append(recorded[0].clone())
+        self.assertFalse(torch.equal(*results))
 
     def test_packed_compiled_and_as_an_operator(self):
         begin = torch.tensor([0, 5, 5, 17], device=DEVICE, dtype=torch.int32)

@@ -347,7 +347,7 @@ class Peers(BesideAStandInForTorch):
     def test_packed_sequences(self):
         """Each is asked on [total, H, D], which is how the tensors lie, and gives [1, H, total, D]; and where they
         begin is the same list for all."""
-        packed = self.peers_main.Packed("begins", 7, None)
+        packed = self.peers_main.Packed("begins", 7, 2, None)
         q, k = Tensor((1, 4, 9, 64), contiguous=False), Tensor((1, 2, 9, 64), contiguous=False)
         asked = []
 
@@ -356,8 +356,8 @@ class Peers(BesideAStandInForTorch):
             return q
 
         fa4 = mock.MagicMock(flash_attn_varlen_func=remembers)
-        nested = mock.MagicMock(nested_tensor_from_jagged=lambda x, begins, max_seqlen: asked.append(
-            (begins, max_seqlen)) or x)
+        nested = mock.MagicMock(nested_tensor_from_jagged=lambda x, begins, min_seqlen, max_seqlen: asked.append(
+            (begins, min_seqlen, max_seqlen)) or x)
         modules = {"flash_attn": mock.MagicMock(cute=fa4), "flash_attn.cute": fa4, "torch.nested": nested,
                    "torch.nn.attention.varlen": mock.MagicMock(varlen_attn=remembers)}
         workbook = mock.MagicMock(attention_packed=remembers)
@@ -374,7 +374,7 @@ class Peers(BesideAStandInForTorch):
             (rows, ("begins", "begins", 7, 7, True), {}),
             (rows, (), {"causal": True, **lengths, "deterministic": True}),
             (rows, ("begins", "begins", 7, 7), {"window_size": (-1, 0)}),
-            *[("begins", 7)] * 3,
+            *[("begins", 2, 7)] * 3,
             ([((9, 64, 4), False)] + [((9, 64, 2), False)] * 2, (), {"is_causal": True})])  # of nested ones another axis
         plain, sequences = Problem(1, 4, 2, 9, 9, 64, "bf16", True), Problem(3, 4, 2, 7, 7, 64, "bf16", True, "packed9_9")
         for one in candidates:
@@ -503,7 +503,7 @@ class Runs(BesideAStandInForTorch):
 
     def test_packed_sequences_beside_those_who_take_them(self):
         """And the ordinary ones beside them are asked of us alone."""
-        packed = self.peers_main.Packed(mock.MagicMock(), 5918, None)
+        packed = self.peers_main.Packed(mock.MagicMock(), 5918, 73, None)
         packed.begins.diff().tolist.return_value = [1, 2]
         with mock.patch.object(self.peers_main, "make_packed", return_value=packed):
             measured, report = self.run_with({"head_dim": 64}, ["forward"], sweep="packed")

@@ -56,6 +56,22 @@ class Kinds(unittest.TestCase):
         self.assertEqual(walk.kind(problem(seq_q=4), (0, 3), (0, 9)), "partly")
         self.assertEqual(walk.kind(problem(seq_k=4), (0, 7), (0, 3)), "masked")  # queries 0 to 7 see none
 
+    def test_of_a_packed_sequence_its_own_rows_count(self):
+        where = walk.Where(((0, 4, 0, 4), (4, 0, 4, 3), (4, 6, 7, 8)))  # the last one's query 4 sees keys 7 to 9
+        for queries, keys, expected in [((2, 3), (0, 2), "whole"), ((2, 3), (0, 3), "partly"),
+                                        ((2, 3), (4, 6), "elsewhere"), ((4, 9), (3, 7), "elsewhere"),
+                                        ((4, 9), (7, 9), "whole"), ((4, 9), (7, 14), "partly"), ((4, 5), (12, 14), "masked")]:
+            self.assertEqual(walk.kind(problem(), queries, keys, 0, where), expected, (queries, keys))
+
+    def test_of_a_block_mask_its_list_counts(self):
+        where = walk.Where(listed={(0, 0, 0): True, (0, 1, 0): False, (0, 1, 1): False, (1, 0, 0): False})
+        whole = problem(seq_q=256, seq_k=256, causal=False)
+        for queries, keys, head, expected in [((0, 63), (0, 127), 0, "partly"), ((0, 63), (0, 127), 1, "whole"),
+                                              ((0, 63), (128, 191), 0, "masked"), ((128, 191), (0, 63), 0, "whole"),
+                                              ((128, 191), (0, 255), 0, "whole"), ((64, 191), (0, 63), 0, "partly")]:
+            self.assertEqual(walk.kind(whole, queries, keys, head, where), expected, (queries, keys))
+        self.assertEqual(walk.kind(problem(seq_q=256, seq_k=256), (128, 191), (128, 255), 0, where), "partly")  # and causal
+
 
 class Tiles(unittest.TestCase):
     q = [read(Q=(4 * i, 4 * i + 3)) for i in range(3)]
@@ -341,6 +357,15 @@ class Steps(unittest.TestCase):
                 (n,), heads = small["seq_q"], small["heads"]
                 walk.require_small(problem(seq_q=n, seq_k=n, heads=heads, kv_heads=heads, head_dim=64), direction,
                                    steps)
+
+    def test_packed_sequences_that_nobody_asks_for_fit(self):
+        for direction, n in command.SEQUENCES.items():
+            total = 3 * n // 2  # five sequences have less
+            walk.require_small(problem(batch=5, seq_q=n, seq_k=n, head_dim=64, extras=f"packed{total}_{total}"), direction)
+        for direction, n in command.MASKED.items():
+            walk.require_small(problem(seq_q=n, seq_k=n, head_dim=64, causal=False, extras="blocks_documents"), direction)
+        with self.assertRaisesRegex(Failure, "^heads is 2: a page of packed sequences has room for one$"):
+            command.run(arguments("12/packed", "--packed", "--heads=2"))
 
     def test_two_go_in_the_same_direction(self):
         self.assertEqual(self.steps("b", "c"), ("backward", "b", "c"))

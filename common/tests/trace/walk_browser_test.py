@@ -46,7 +46,7 @@ def missing() -> str:
 
 def recorded(chapter: str, *flags) -> dict:
     done = subprocess.run([BUILD / chapter / f"{chapter}_traced", "--walk", *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
-                          env={**os.environ, "SIMT_THREADS": "1"})  # one multiprocessor
+                          env={**os.environ, "SIMT_THREADS": "8" if chapter == "12_variants" else "1"})  # multiprocessors
     return json.loads(done.stdout)
 
 
@@ -71,10 +71,12 @@ class InBrowser(unittest.TestCase):
         both = [recorded(chapter, f"--rung={rung}", *cls.SMALL) for chapter, rung in [("03_tiling", "padded"), ("05_online_softmax", "tiles")]]
         back_two = recorded("08_causal_earlystop", "--rung=ordered", "--direction=backward", "--heads=1", "--seq-q=192", "--head-dim=64")
         balanced = recorded("08_causal_earlystop", "--rung=balanced", "--heads=1", "--seq-q=192", "--head-dim=64")
+        packed = recorded("12_variants", "--rung=packed", "--packed", "--batch=5", "--heads=1", "--seq-q=200", "--head-dim=64")
+        blocks = recorded("12_variants", "--rung=blocks", "--block-mask=documents", "--heads=1", "--seq-q=288", "--head-dim=64", "--no-causal")
         cls.pages = {name: cls.written(name, walks) for name, walks in [
             ("early", [walk.walk_of(balanced)]), ("backward two", [walk.walk_of(back_two)]), ("tiling", [walk.walk_of(json.loads(json.dumps(both[0])))]),
             ("one", [walk.walk_of(json.loads(json.dumps(cls.recorded)), cls.naive)]), ("two", [walk.walk_of(each) for each in early]),
-            ("backward", [walk.walk_of(back)]),
+            ("backward", [walk.walk_of(back)]), ("packed", [walk.walk_of(packed)]), ("blocks", [walk.walk_of(blocks)]),
             ("naive", [walk.walk_of(alone)]), ("materialised", [walk.walk_of(each) for each in both]),
             ("hopper", [walk.walk_of(json.loads(json.dumps(cls.hopper)))]), ("eight and ten", [walk.walk_of(each) for each in eight_and_ten])]}
         options = webdriver.ChromeOptions()
@@ -201,6 +203,15 @@ class InBrowser(unittest.TestCase):
         self.assertIn("1 skipped", self.part("scores-words").text)
         self.assertEqual(len(self.at('.scores rect[fill="url(#dots)"]')), 2)  # in the picture and in its legend
 
+    def test_it_opens_on_the_whole_launch_where_there_is_a_list(self):
+        for name in ("packed#embed", "blocks", "packed", "blocks#embed"):
+            self.open(name, 720 if "embed" in name else 1280, of=None)
+            self.assertEqual(self.at("#view-launch")[0].get_attribute("aria-pressed"), "true")
+            self.assertIn("and 9 of 9 tiles.", self.part("launch-words").text)
+            self.assertTrue(self.part("taken").is_displayed())
+            if "embed" in name:  # as high as its frame
+                self.assertLessEqual(self.browser.execute_script("return document.body.scrollHeight"), 528, name)
+
     def test_keys_are_those_of_the_scores_in_the_step(self):
         """08 takes a tile of 64 keys in two halves: what a step says is by the scores that it shows, and after the barrier nothing is
         multiplied yet, whatever the step before was called."""
@@ -316,6 +327,31 @@ class InBrowser(unittest.TestCase):
         self.assertEqual(len(self.part("dq").find_elements(By.CSS_SELECTOR, ".added")), 0)
         self.click("#last")
         self.assertEqual(len(self.part("dq").find_elements(By.CSS_SELECTOR, ".added")), 4)
+
+    def taken(self) -> list:
+        return [item.text for item in self.part("taken").find_elements(By.TAG_NAME, "li")]
+
+    def test_who_takes_which_tile_of_a_packed_sequence(self):
+        """The 200 rows of the first one are two tiles of up to 192; no tile stands outside of the frames."""
+        self.launch("packed")
+        self.assertEqual(self.taken(), [
+            "block 0: sequence 0, queries 192–199: keys 0–127, keys 128–199 (cut)",
+            "block 1: sequence 0, queries 0–191: keys 0–127 (cut), keys 128–199 (cut)",
+            "block 2: sequence 2, queries 0–56: keys 0–56 (cut)", "block 3: sequence 4, queries 0–15: keys 0–15 (cut)",
+            "block 4: sequence 1, query 0: keys 0–7", "1 block more: nothing is left for it"])
+        self.click("#last")
+        inside = self.browser.execute_script(
+            "const box = (r) => [r.x, r.y, r.width, r.height].map((each) => each.baseVal.value), within = (a, b) => a[0] > b[0] - 1.5 && a[1] > b[1] - 1.5 && "
+            "a[0] + a[2] < b[0] + b[2] + 1.5 && a[1] + a[3] < b[1] + b[3] + 1.5, all = (name) => [...document.querySelectorAll('.launch-matrices ' + name)].map(box);"
+            "const frames = all('.sequence'); return [frames.length, ...all(':is(.whole, .partly, .skipped)').map((tile) => frames.some((frame) => within(tile, frame)))]")
+        self.assertEqual((inside[0], len(inside) - 1, set(inside[1:])), (4, 11, {True}))
+
+    def test_who_takes_which_tile_of_a_block_mask(self):
+        self.launch("blocks")
+        self.assertEqual(self.taken(), ["block 0: queries 256–287: keys 0–127 (cut), keys 128–255 (cut), keys 256–287 (cut)",
+                                        "block 1: queries 128–255: keys 0–127, keys 128–255 (cut)", "block 2: queries 0–127: keys 0–127 (cut)"])
+        self.launch("early")
+        self.assertFalse(self.part("taken-section").is_displayed())
 
     def test_two_launches_have_one_scale_of_time(self):
         """Without the early stop all take longer: the last bar of the left side ends later than that of the right one."""
@@ -603,8 +639,8 @@ class InBrowser(unittest.TestCase):
     # --- For everybody ---
 
     def test_axe_finds_nothing_serious(self):
-        some = ("one", "early launch", "hopper")
-        for name in (*some, "two", "backward", "tiling", "backward two launch", "early#embed") if EVERY else some:
+        some = ("one", "packed launch", "hopper")
+        for name in (*some, "two", "backward", "tiling", "backward two launch", "early launch", "early#embed") if EVERY else some:
             self.open(name.removesuffix(" launch"), of=None)
             if name.endswith(" launch"):
                 self.click("#view-launch")
@@ -619,8 +655,8 @@ class InBrowser(unittest.TestCase):
                                  f"{name}, {scheme}")
 
     def test_the_layout_holds(self):
-        some = ["one", "two", "hopper", "early launch"]
-        for name in [*self.pages, "early launch", "backward two launch"] if EVERY else some:
+        some = ["one", "two", "hopper", "early launch", "packed launch"]
+        for name in [*self.pages, "early launch", "backward two launch", "packed launch"] if EVERY else some:
             for width in (360, 1024, 1600) if EVERY else (360, 1600):
                 self.open(name.removesuffix(" launch"), width, of=None)
                 if name.endswith(" launch"):

@@ -368,6 +368,47 @@ class Parties(unittest.TestCase):
             self.assertEqual(total[4], 2 * 2 * 192 * 128 * 64)
 
 
+class Lists(unittest.TestCase):
+    """12/packed and 12/blocks: what blocks take from a list."""
+
+    def walk(self, rung: str, *flags) -> tuple:
+        made = walk.walk_of(recorded("12_variants", f"--rung={rung}", "--heads=1", "--head-dim=64", *flags))
+        return made, next(launch["blocks"] for launch in made["launches"] if any(block["tiles"] for block in launch["blocks"]))
+
+    def test_packed(self):
+        """Sequences of 100, 1, 34, 0 and 11 rows of Q: in rows of their own, those with the most keys first."""
+        for direction in ("forward", "backward"):
+            made, blocks = self.walk("packed", "--packed", "--batch=5", "--seq-q=100", "--causal", f"--direction={direction}")
+            first_q, queries, first_k, keys = zip(*made["problem"]["sequences"])
+            self.assertEqual((queries, first_q), ((100, 1, 34, 0, 11), (0, 100, 101, 135, 135)))
+            self.assertEqual((keys, first_k), ((100, 6, 34, 2, 11), (0, 100, 106, 140, 142)))
+            self.assertEqual((made["problem"]["batch"], made["problem"]["seq_q"], made["problem"]["seq_k"]), (1, 149, 158))
+            tiles = [tile for block in blocks for tile in block["tiles"]]
+            taken = [next(n for n in range(5) if first_q[n] <= tile["queries"][0] < first_q[n] + queries[n]) for tile in tiles]
+            self.assertEqual(list(dict.fromkeys(taken)), [0, 2, 4, 1])
+            for n, tile in zip(taken, tiles):
+                self.assertLess(tile["queries"][1], first_q[n] + queries[n])
+                self.assertTrue(first_k[n] <= tile["keys"][0] <= tile["keys"][1] < first_k[n] + keys[n])
+                self.assertEqual(tile["kind"], "whole" if n == 1 else "partly")
+            for block in blocks:  # scores are shown at the keys of their own sequence
+                for step in block["steps"]:
+                    for row, rows_, column, columns, _ in step.get("watched", {}).get("S", []):
+                        n = next(n for n in range(5) if first_q[n] <= row < first_q[n] + queries[n])
+                        self.assertLessEqual(row + rows_, first_q[n] + queries[n])
+                        self.assertTrue(first_k[n] <= column and column + columns <= first_k[n] + keys[n])
+
+    def test_blocks(self):
+        """A tile of the list is computed, and no other; its kind is the list's."""
+        for direction in ("forward", "backward"):
+            made, blocks = self.walk("blocks", "--block-mask=documents", "--seq-q=288", "--no-causal", f"--direction={direction}")
+            kinds = {(row, column): ("partly" if cut else "whole") for _, row, column, cut in made["problem"]["listed"]}
+            self.assertEqual(set(kinds.values()), {"partly", "whole"})
+            self.assertEqual({(tile["queries"][0] // 128, tile["keys"][0] // 128): tile["kind"]
+                              for block in blocks for tile in block["tiles"]}, kinds)
+            skipped = {(tile["queries"][0] // 128, tile["keys"][0] // 128) for block in blocks for tile in block["skipped"]}
+            self.assertEqual(skipped, {(row, column) for row in range(3) for column in range(3)} - kinds.keys())
+
+
 def last_numbers(blocks: list, name: str) -> dict:
     """{(row, column): what a kernel showed there last}"""
     return {(row, column + c): float(value) for block in blocks for step in block["steps"]

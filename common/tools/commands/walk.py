@@ -6,7 +6,8 @@ as a whole, and is one file that needs no network. STEP is a chapter, whose last
 meant, or a rung of one: 05, 08/earlystop. Two of them stand side by side, on one clock: 03 05, 08/masked 08/earlystop.
 05/example has tiles of 4 x 4, and a problem of its own: B=4 H=2 N=8 D=4, with zeros up to D=8, unless you ask for
 another one. So has 11: 1 query, 1000 keys and 8 multiprocessors, among which the keys are divided. Of a kernel with a
-thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2, two share them. With --out
+thread block for each multiprocessor, one block walks all tiles; with SIMT_THREADS=2, two share them. With --packed or
+--block-mask the launch as a whole lists who takes which tiles, in which order. With --out
 FILE.svg it is a picture that moves instead, of one query of a kernel of chapter 05, with B=1 H=1 N=256 unless you ask
 for others.
 """
@@ -30,6 +31,8 @@ SHORT = 128  # for what is too much for a page with 192: two backwards, and one 
 EXAMPLE = {"batch": 4, "heads": 2, "seq_q": [8], "head_dim": 8}
 SPLIT = "11_split_kv"
 FEW_QUERIES = {"seq_q": [1], "seq_k": 1000, "heads": 2}  # without these its keys are not divided
+SEQUENCES = {"forward": 200, "backward": 96}  # the longest of five packed ones
+MASKED = {"forward": 288, "backward": 192}  # with a block mask
 SHAPE = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "causal")
 EXAMPLE_HEAD_DIM = 4
 EXAMPLE_BLOCK = 11
@@ -75,14 +78,19 @@ def run(arguments: argparse.Namespace) -> int:
     problem_flags.said(arguments)  # refuses what is wrong in itself, before anything is built
     problem_flags.require_takers([chapter for chapter, _ in asked_for], arguments)
 
+    if arguments.packed and (arguments.heads or 1) > 1:
+        raise Failure(f"heads is {arguments.heads}: a page of packed sequences has room for one", status=2)
     is_split = _divides_keys([chapter for chapter, _ in asked_for], arguments)
-    os.environ.setdefault("SIMT_THREADS", "8" if is_split else "1")  # the engine has as many multiprocessors
+    many = is_split or arguments.packed or arguments.block_mask  # blocks, of which each has some of the list
+    os.environ.setdefault("SIMT_THREADS", "8" if many else "1")  # the engine has as many multiprocessors
     directory = build.ensure_built("cpu", sorted({chapters.Chapter(NAIVE).traced,
                                                   *(chapter.traced for chapter, _ in asked_for)}))
     direction, steps = _steps(asked_for, arguments.direction, directory)
     path = LearnersPath()
-    small = EXAMPLE if any(step.is_example for step in steps) else FEW_QUERIES if is_split else _small(direction,
-                                                                                                       len(steps))
+    small = EXAMPLE if any(step.is_example for step in steps) else FEW_QUERIES if is_split else (
+        {"batch": 5, "seq_q": [SEQUENCES[direction]], "heads": 1} if arguments.packed else
+        {"seq_q": [MASKED[direction]], "heads": 1, "causal": False} if arguments.block_mask else
+        _small(direction, len(steps)))
     if _is_picture(arguments):
         small = small if small is EXAMPLE else PICTURED
         if len(steps) > 1 or direction != "forward" or arguments.no_numbers:

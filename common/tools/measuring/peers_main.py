@@ -118,6 +118,7 @@ class Packed(NamedTuple):
 
     begins: torch.Tensor  # cu_seqlens, of queries and of keys
     longest: int
+    shortest: int
     seen: Callable[..., Any]  # of (b, h, i, j): whether both are of one sequence
 
 
@@ -389,8 +390,8 @@ def nested(name: str) -> Candidate:
     backend = SDPBackend.CUDNN_ATTENTION if name.endswith("-CUDNN") else SDPBackend.FLASH_ATTENTION
 
     def attend(q, k, v, packed, causal):
-        q, k, v = (nested_tensor_from_jagged(x, packed.begins, max_seqlen=packed.longest).transpose(1, 2)
-                   for x in (q, k, v))
+        known = {"min_seqlen": packed.shortest, "max_seqlen": packed.longest}  # else it asks the GPU, and waits
+        q, k, v = (nested_tensor_from_jagged(x, packed.begins, **known).transpose(1, 2) for x in (q, k, v))
         with sdpa_kernel(backend):
             return F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2).values()
 
@@ -622,7 +623,7 @@ def make_packed(problem: Problem) -> Packed:
     lengths = documents.lengths_of(problem)
     begins = torch.tensor([0, *lengths], device="cuda", dtype=torch.int32).cumsum(0, dtype=torch.int32)
     document = torch.arange(len(lengths), device="cuda").repeat_interleave(begins.diff())
-    return Packed(begins, max(lengths), lambda b, h, i, j: document[i] == document[j])
+    return Packed(begins, max(lengths), min(lengths), lambda b, h, i, j: document[i] == document[j])
 
 
 def make_blocks(problem: Problem) -> Blocks:

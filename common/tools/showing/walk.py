@@ -26,6 +26,7 @@ LARGEST_PAGE = 2_000_000  # bytes
 # tiles.
 MOST_NUMBERS = 300_000
 TILE, EXAMPLE_TILE = 64, 4
+OF_PAIRS = {"S", "P", "dP", "dS"}  # of a query and a key each, as kernels show them
 TILE_STEPS = 100
 
 Span = tuple[int, int, int]  # (head, the first of its rows, the last)
@@ -52,10 +53,15 @@ def numbers(problem: Problem, direction: str, with_numbers: bool = True, tile: i
     """That a kernel can show, with tiles of so many queries and keys or more. Forward: S and P, and O after every
     tile. Backward: P, dP and dS, dK and dV after every tile, and dQ's parts of twice as many keys or as many. And
     every result, as written and as expected. The steps of a tile take as much room as TILE_STEPS numbers."""
-    rows, key_rows = problem.batch * problem.heads * problem.seq_q, problem.batch * problem.kv_heads * problem.seq_k
+    total_q, total_k = problem.batch * problem.seq_q, problem.batch * problem.seq_k
     q_tiles, k_tiles = -(-problem.seq_q // tile), -(-problem.seq_k // tile)
+    of_head = problem.batch * q_tiles
+    if packed := problem.asked().get("packed"):
+        total_q, total_k = min(total_q, packed[0]), min(total_k, packed[1])
+        of_head = min(of_head, total_q // tile + problem.batch)
+    rows, key_rows = problem.heads * total_q, problem.kv_heads * total_k
     forward = direction == "forward"
-    steps = TILE_STEPS * problem.batch * problem.heads * q_tiles * k_tiles
+    steps = TILE_STEPS * problem.heads * of_head * k_tiles
     if not with_numbers:
         return steps
     of_queries = rows * ((2 if forward else 3) * problem.seq_k + problem.head_dim * (2 + k_tiles))
@@ -74,12 +80,42 @@ def largest_length(problem: Problem, direction: str, walks: int = 1, with_number
 # --- Tiles -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Where:
+    """What decides beside a causal mask which tiles there are: the program says it (print_walk in program.cc)."""
+
+    sequences: tuple[tuple[int, int, int, int], ...] = ()  # packed ones: first query, queries, first key, keys
+    # {(head, row of tiles, which of it): whether it is cut}, of a block mask with tiles of LISTED queries and keys
+    listed: "dict[tuple[int, int, int], bool] | None" = None
+
+
+LISTED = 128
+NOWHERE = Where()
+
+
+def _where(recorded: JsonObject) -> Where:
+    listed = recorded.get("listed")
+    return Where(tuple(map(tuple, recorded.get("sequences", []))),
+                 None if listed is None else {(head, row, column): bool(cut) for head, row, column, cut in listed})
+
+
 def visible_keys(problem: Problem, i: int) -> int:
     return min(max(i + problem.seq_k - problem.seq_q + 1, 0), problem.seq_k) if problem.causal else problem.seq_k
 
 
-def kind(problem: Problem, queries: Sequence[int], keys: Sequence[int]) -> str:
-    """What the mask leaves of a tile: all of it, some of it or nothing."""
+def kind(problem: Problem, queries: Sequence[int], keys: Sequence[int], head: int = 0, where: Where = NOWHERE) -> str:
+    """What the mask leaves of a tile: all of it, some of it or nothing; "elsewhere" if keys are another sequence's."""
+    if where.listed is not None:
+        cuts = [where.listed.get((head, row, column)) for row in range(queries[0] // LISTED, queries[1] // LISTED + 1)
+                for column in range(keys[0] // LISTED, keys[1] // LISTED + 1)]
+        if not all(cut is False for cut in cuts):
+            return "masked" if all(cut is None for cut in cuts) else "partly"
+    for first_query, of_queries, first_key, of_keys in where.sequences:
+        if first_query <= queries[0] < first_query + of_queries:
+            if not first_key <= keys[0] <= keys[1] < first_key + of_keys:
+                return "elsewhere"
+            return kind(replace(problem, seq_q=of_queries, seq_k=of_keys), [i - first_query for i in queries],
+                        [j - first_key for j in keys])
     first = max(min(visible_keys(problem, queries[0]) - keys[0], keys[1] - keys[0] + 1), 0)
     last = max(min(visible_keys(problem, queries[1]) - keys[0], keys[1] - keys[0] + 1), 0)
     return "masked" if last == 0 else "whole" if first == keys[1] - keys[0] + 1 else "partly"
@@ -128,7 +164,8 @@ class _Party:
         return new
 
 
-def _visits(problem: Problem, block: JsonObject, of_queries: "str | None", of_keys: "str | None") -> list[JsonObject]:
+def _visits(problem: Problem, block: JsonObject, of_queries: "str | None", of_keys: "str | None",
+            where: Where) -> list[JsonObject]:
     """The tiles of a block in its order: from when its rows are both there until others take their place."""
     kv_heads = problem.heads // problem.kv_heads
     found: list[JsonObject] = []
@@ -152,7 +189,7 @@ def _visits(problem: Problem, block: JsonObject, of_queries: "str | None", of_ke
                 tile = {"head": head, "queries": rows, "keys": columns}
                 if head // kv_heads == kv_head and tile != last.get(by):
                     last[by] = tile
-                    found.append({**tile, "step": number, "kind": kind(problem, rows, columns)})
+                    found.append({**tile, "step": number, "kind": kind(problem, rows, columns, head, where)})
     return found
 
 
@@ -183,7 +220,8 @@ def _cells(ranges: set[tuple[int, ...]]) -> list[tuple[int, int]]:
     return [cell for cell in cells if any(first <= cell[0] and cell[1] <= last for first, last in ranges)]
 
 
-def _skipped(problem: Problem, visits: list[JsonObject], every: list[JsonObject], along_keys: bool) -> list[JsonObject]:
+def _skipped(problem: Problem, visits: list[JsonObject], every: list[JsonObject], along_keys: bool,
+             where: Where) -> list[JsonObject]:
     """Tiles beside those of a block (of its rows; of its keys, if it is the keys that it stays with) that no block
     works on, because no query of them sees a key."""
     own, other = ("queries", "keys") if along_keys else ("keys", "queries")
@@ -195,22 +233,22 @@ def _skipped(problem: Problem, visits: list[JsonObject], every: list[JsonObject]
         for cell in cells:
             tile = {"head": head, own: list(strip), other: list(cell)}
             if (not any(first <= cell[1] and cell[0] <= last for first, last in worked_on)
-                    and kind(problem, tile["queries"], tile["keys"]) == "masked"):
+                    and kind(problem, tile["queries"], tile["keys"], head, where) == "masked"):
                 skipped.append(tile)
     return skipped
 
 
-def add_tiles(problem: Problem, launch: JsonObject) -> None:
+def add_tiles(problem: Problem, launch: JsonObject, where: Where = NOWHERE) -> None:
     """Gives each block of a launch its tiles: those that it works on, in order, and those that it skips."""
     blocks = launch["blocks"]
     of_queries, of_keys = _touched_by(blocks, ("Q", "dO")), _touched_by(blocks, ("K", "V"))
     for block in blocks:
-        block["tiles"] = _visits(problem, block, of_queries, of_keys)
+        block["tiles"] = _visits(problem, block, of_queries, of_keys, where)
     every = [tile for block in blocks for tile in block["tiles"]]
 
     along_keys = sum(_turns(block, "keys") for block in blocks) >= sum(_turns(block, "queries") for block in blocks)
     for block in blocks:
-        block["skipped"] = _skipped(problem, block["tiles"], every, along_keys)
+        block["skipped"] = _skipped(problem, block["tiles"], every, along_keys, where)
 
 
 # --- Owners ----------------------------------------------------------------------------------------------------------
@@ -345,14 +383,32 @@ def rectangles(runs: list[list[Any]]) -> list[list[Any]]:
     return [[*place, base64_of(values)] for *place, values in made]
 
 
+def _in_one_matrix(problem: Problem, where: Where, launches: list[JsonObject]) -> Problem:
+    """Packed sequences as a problem of all their rows. A kernel counts the keys of its scores within a sequence."""
+    if not where.sequences:
+        return problem
+    for step in (step for launch in launches for block in launch["blocks"] for step in block["steps"]):
+        for name in OF_PAIRS & step.get("watched", {}).keys():
+            step["watched"][name] = [[row, column + _first_key(where, row), values]
+                                     for row, column, values in step["watched"][name]]
+    total_q, total_k = problem.asked()["packed"]
+    return replace(problem, batch=1, seq_q=total_q, seq_k=total_k)
+
+
+def _first_key(where: Where, row: int) -> int:
+    return next(first_key for first, queries, first_key, _ in where.sequences if first <= row < first + queries)
+
+
 def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_numbers: bool = True, note: str = "",
             start: "int | None" = None) -> JsonObject:
     """What the page is told of one step: what its chapter's program recorded, with tiles; and of chapter 01's, only
     the work. `start` is the block that it opens with, where not the one in which most is to be seen."""
     problem, rope = read_label(recorded["problem"])
     (rung,) = recorded["rungs"]
+    where, words = _where(recorded), str(problem)
+    problem = _in_one_matrix(problem, where, rung["launches"])
     for launch in rung["launches"]:
-        add_tiles(problem, launch)
+        add_tiles(problem, launch, where)
         add_names(launch)
         add_sources(launch)
     opens = opening(problem, recorded["direction"], rung["launches"], start)
@@ -364,9 +420,10 @@ def walk_of(recorded: JsonObject, naive: "JsonObject | None" = None, with_number
                 if watched and with_numbers:
                     step["watched"] = {name: rectangles(runs) for name, runs in watched.items()}
     return {
-        "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": vars(problem),
+        "step": f"{recorded['chapter']}/{rung['rung']}", "direction": recorded["direction"], "problem": {
+            **vars(problem), "sequences": where.sequences or None, "listed": recorded.get("listed")},
         "rope": rope,
-        "words": str(problem), "tensors": rung["tensors"], "launches": rung["launches"],
+        "words": words, "tensors": rung["tensors"], "launches": rung["launches"],
         "naive": work(naive) if naive else None, "numbers": with_numbers, "note": note,
         "opening": opens.as_json() if opens else {"block": start or 0},
         "results": {name: {way: base64_of(values) for way, values in result.items()}

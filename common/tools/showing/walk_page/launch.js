@@ -59,7 +59,50 @@ function drawLaunch(side, time, most) {
       element(item, "span", `block ${block}`, { class: at <= time ? "added" : "not-yet" });
     });
   }
+  drawTaken(side, time, plan);
   side.part("launch-words").textContent = launchWords(side, time, plan, times);
+}
+
+// Of packed sequences and block masks: what each block takes, in its order. [{words, tiles: [{words, kind}], at}]
+function takenBy(side, block, start) {
+  const { problem } = side, [own, other] = side.walk.direction === "backward" ? ["keys", "queries"] : ["queries", "keys"];
+  const found = [];
+  for (const tile of block.tiles) {
+    const sequence = problem.sequences ? sequenceAt(problem, tile.queries[0]) : undefined;
+    const unit = problem.sequences ? sequence : `${tile.head} ${Math.floor(tile[own][0] / 128)}`;
+    if (found.at(-1)?.unit !== unit) found.push({ unit, sequence, head: tile.head, first: Infinity, last: 0, tiles: new Map(), at: start + block.steps[tile.step].at });
+    const taken = found.at(-1);
+    [taken.first, taken.last] = [Math.min(taken.first, tile[own][0]), Math.max(taken.last, tile[own][1])];
+    const kinds = taken.tiles.get(tile[other][0])?.kinds ?? new Set();
+    taken.tiles.set(tile[other][0], { rows: tile[other], kinds: kinds.add(tile.kind) });
+  }
+  return found.map(({ sequence, head, first, last, tiles, at }) => {
+    const [firstQuery, , firstOfKeys] = problem.sequences?.[sequence] ?? [0, 0, 0];
+    const begins = { queries: firstQuery, keys: firstOfKeys };
+    const within = (name, [from, to]) => `${from < to ? name : { queries: "query", keys: "key" }[name]} ${rows(from - begins[name], to - begins[name])}`;
+    const whose = sequence !== undefined ? `sequence ${sequence}, ` : problem.batch * problem.heads > 1 ? `${headName(side, head)}, ` : "";
+    return { at, words: whose + within(own, [first, last]),
+             tiles: [...tiles.values()].map((each) => ({ words: within(other, each.rows), kind: each.kinds.has("partly") ? "partly" : [...each.kinds][0] })) };
+  });
+}
+
+function drawTaken(side, time, plan) {
+  const { problem } = side, place = side.part("taken");
+  side.part("taken-section").hidden = !(problem.sequences || problem.listed) || !side.blocks().some((block) => block.tiles.length);
+  place.replaceChildren();
+  if (side.part("taken-section").hidden) return;
+  side.blocks().forEach((block, i) => {
+    const taken = takenBy(side, block, plan[i].from);
+    if (!taken.length) return;
+    const item = element(place, "li", `block ${i}: `);
+    taken.forEach(({ words, tiles, at }, number) => {
+      if (number) item.append("; then ");
+      element(item, "span", `${words}: `, { class: at <= time ? "added" : "not-yet" });
+      tiles.forEach((tile, t) => element(item, "span", `${t ? ", " : ""}${tile.words}${tile.kind === "partly" ? " (cut)" : ""}`));
+    });
+  });
+  const idle = side.blocks().filter((block) => !block.tiles.length).length;
+  if (idle) element(place, "li", `${several(idle, "block")} more: nothing is left for ${idle === 1 ? "it" : "them"}`);
 }
 
 function launchWords(side, time, plan, times) {
@@ -115,7 +158,7 @@ function drawLaunchMatrices(side, time, times) {
       if (from <= time && to > from)
         svg(picture, "text", { class: "owner", x: (tile.keys[0] + tile.keys[1] + 1) / 2 * across, y: (tile.queries[0] + tile.queries[1] + 1) / 2 * down + 5 }, String(block));
     }
-    if (problem.causal) drawEdge(side, picture, 0, 0, across, down);
+    drawEdges(side, picture, 0, 0, across, down);
     const done = of.filter(({ to }) => to <= time).length;
     picture.setAttribute("aria-label", `${capital(headName(side, head))}: ${done} of ${several(of.length, "tile")} done`);
     element(figure, "figcaption", `${capital(headName(side, head))}: keys →, queries ↓`);

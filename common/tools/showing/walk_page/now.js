@@ -168,7 +168,8 @@ function drawNow(side) {
 
 // For who sees these letters for the first time.
 function whatIsWhat(side) {
-  const mask = side.problem.causal ? " The mask is causal: a query sees only the keys left of the stepped line, and a tile right of it counts for nothing." : "";
+  const causal = side.problem.causal ? " The mask is causal: a query sees only the keys left of the stepped line, and a tile right of it counts for nothing." : "";
+  const mask = causal + (side.problem.sequences ? " Sequences lie one behind the other, each in a frame: no query sees a key of another one." : side.problem.listed ? " A list says which tiles of 128 queries and 128 keys are computed, and in striped ones some pairs are hidden." : "");
   if (side.walk.direction === "backward")
     return "The forward made O = P V, with P = exp(S − LSE) and S = scale · Q Kᵀ. Here the loss’s gradient dO is given, and dQ, dK and dV are wanted: " +
       `dV = Pᵀ dO, dP = dO Vᵀ, dS = P (dP − δ), dQ = scale · dS K, dK = scale · dSᵀ Q.${mask}`;

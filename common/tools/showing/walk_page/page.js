@@ -76,8 +76,9 @@ const openingStep = (side) => (side.walk.opening.step < 0 ? side.steps().length 
 
 function openAll() {
   sides.forEach(open);
-  show(false);
-  go(Math.max(...sides.map(openingStep)));
+  const ofLists = sides.some(({ problem }) => problem.sequences || problem.listed); // who takes what is seen in the launch as a whole
+  show(ofLists);
+  go(ofLists ? clock.ticks.length - 1 : Math.max(...sides.map(openingStep)));
 }
 
 function enterBlock(side, block) {

@@ -41,7 +41,7 @@ function drawScores(side, chooseTile) {
       chooseTile(i);
     });
   });
-  if (problem.causal) drawEdge(side, picture, left, top, across, down);
+  drawEdges(side, picture, left, top, across, down);
   const row = side.row?.[0] === "q" ? Number(side.row.slice(1)) : -1; // the one of which m, l and O are told
   side.part("row-legend").hidden = row < 0 || Math.floor(row / problem.seq_q) !== head;
   if (!side.part("row-legend").hidden)
@@ -58,13 +58,27 @@ function drawScores(side, chooseTile) {
     `${several(tiles.length, "tile")}; ${skipped.length} skipped.`;
 }
 
-const visibleKeys = (problem, i) => (problem.causal ? Math.min(Math.max(i + problem.seq_k - problem.seq_q + 1, 0), problem.seq_k) : problem.seq_k);
+// [first query, queries, first key, keys] of the packed sequence that a query is of, or of all.
+const sequencesOf = (problem) => problem.sequences ?? [[0, problem.seq_q, 0, problem.seq_k]];
+const sequenceAt = (problem, i) => sequencesOf(problem).findIndex(([first, queries]) => first <= i && i < first + queries);
 
-// Which keys a query sees, as a line: left of it is what counts.
-function drawEdge(side, picture, left, top, across, down) {
+// The end of the keys that a query sees, as far as they are not hidden by a block mask; none if it is not behind firstKey().
+function visibleKeys(problem, i) {
+  const [firstQuery, queries, firstKey, keys] = sequencesOf(problem)[sequenceAt(problem, i)] ?? [i, 1, 0, 0];
+  return firstKey + (problem.causal ? Math.min(Math.max(i - firstQuery + keys - queries + 1, 0), keys) : keys);
+}
+const firstKey = (problem, i) => sequencesOf(problem)[sequenceAt(problem, i)]?.[2] ?? 0;
+
+// Frames around sequences; and under a causal mask which keys a query sees, as a line: left of it is what counts.
+function drawEdges(side, picture, left, top, across, down) {
+  const { problem } = side;
+  for (const [firstQuery, queries, first, keys] of problem.sequences ?? [])
+    if (queries && keys) svg(picture, "rect", { class: "sequence", x: left + first * across, y: top + firstQuery * down, width: keys * across, height: queries * down });
+  if (!problem.causal) return;
   let path = "";
-  for (let i = 0; i < side.problem.seq_q; i++)
-    path += `${path ? "L" : "M"}${left + visibleKeys(side.problem, i) * across} ${top + i * down}V${top + (i + 1) * down}`;
+  for (const [firstQuery, queries] of sequencesOf(problem))
+    for (let i = firstQuery; i < firstQuery + queries; i++)
+      path += `${i > firstQuery ? "L" : "M"}${left + visibleKeys(problem, i) * across} ${top + i * down}V${top + (i + 1) * down}`;
   svg(picture, "path", { class: "edge", d: path });
 }
 

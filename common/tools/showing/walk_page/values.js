@@ -87,7 +87,7 @@ function drawRunning(side, place, row) {
   const base2 = has("m base 2");
   const { made, expected } = side.walk.results.LSE ?? {};
   if (!base2 && !has("m")) {
-    const seesNone = visibleKeys(side.problem, row % side.problem.seq_q) === 0 && shownAnywhere(side, ["m", "m base 2"]).length;
+    const seesNone = visibleKeys(side.problem, row % side.problem.seq_q) <= firstKey(side.problem, row % side.problem.seq_q) && shownAnywhere(side, ["m", "m base 2"]).length;
     const why = seesNone ? "This row sees no key, and the kernel computes nothing for it" : "This kernel keeps m and l to itself";
     element(place, "p", `${why}: only what it writes to memory is seen here.`, { class: "note" });
   } else {
