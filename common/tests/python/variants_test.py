@@ -265,6 +265,25 @@ class Values(unittest.TestCase):
             self.assertFalse(faw.attention_packed(q, k, v, *lengths, 40, 60).any())
         self.assertEqual(faw.attention_packed(q[:0], k, v, begin(0, 0), begin(0, 60), 0, 60).shape, (0, 4, 64))
 
+    def test_packed_sequences_of_very_unequal_lengths(self):
+        """From 1 to 100,000 tokens: as attention() has each by itself."""
+        lengths = [3, 400, 1, 129, 60] if ON_ENGINE else [7, 100_000, 1, 3000, 1, 129, 20_000, 64]
+        begin = torch.tensor([0, *itertools.accumulate(lengths)], device=DEVICE, dtype=torch.int32)
+        for head_dim in (64, 128):
+            q, k, v, d_o = (torch.randn(sum(lengths), heads, head_dim, device=DEVICE, dtype=torch.bfloat16)
+                            for heads in (4, 2, 2, 4))
+            inputs = [x.requires_grad_() for x in (q, k, v)]
+            o = faw.attention_packed(*inputs, begin, begin, max(lengths), max(lengths), causal=True)
+            got = [o, *torch.autograd.grad(o, inputs, d_o)]
+            for n, length in enumerate(lengths):
+                rows = slice(begin[n].item(), begin[n].item() + length)
+                its = [x.detach()[rows].transpose(0, 1)[None].requires_grad_() for x in inputs]
+                its_o = faw.attention(*its, causal=True)
+                wanted = [its_o, *torch.autograd.grad(its_o, its, d_o[rows].transpose(0, 1)[None])]
+                for name, one, other in zip(("o", "dq", "dk", "dv"), got, wanted):
+                    with self.subTest(head_dim=head_dim, length=length, name=name):
+                        self.assertIsNone(wrong(one[rows].transpose(0, 1)[None], other.double(), o.dtype))
+
     def test_what_is_in_one_packed_sequence_is_nothing_to_others(self):
         begin = torch.tensor([0, 70, 101, 230], device=DEVICE, dtype=torch.int32)
         for head_dim in (64, 128):
