@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -137,6 +138,13 @@ bool touched(const void* address, bool write, const std::string& line) {
 
 GlobalShadow* shadow() { return kernels_are_traced() ? race_detector().global() : nullptr; }
 
+// What is ordered is known of programs whose kernels are not traced, too.
+StreamOrder& streams() {
+  static StreamOrder& own = *new StreamOrder;
+  GlobalShadow* const global = shadow();
+  return global != nullptr ? global->streams() : own;
+}
+
 }  // namespace
 
 std::unique_lock<std::recursive_mutex> alone() {
@@ -170,6 +178,35 @@ void freeing(void* pointer) {
   if (!block || block->start != address) return;
   s.allocations.erase(pointer);
   if (GlobalShadow* const global = shadow()) global->freed(pointer, block->bytes);
+}
+
+// Found when it has to be said.
+static std::function<std::string()> call_here(const char* call) {
+  return [call, at = Place::here()] { return "the " + std::string(call) + " at " + at.line(); };
+}
+
+void allocated_in(cudaStream_t stream, void* pointer, std::size_t bytes) {
+  if (!watching()) return;
+  const auto one = alone();
+  if (GlobalShadow* const global = shadow()) global->allocated_in(stream, pointer, bytes, call_here("cudaMallocAsync"));
+}
+
+void freeing_in(cudaStream_t stream, void* pointer) {
+  if (!watching()) return;
+  const auto one = alone();
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto block = DeviceMemory::instance().live_block_at(address);
+  GlobalShadow* const global = shadow();
+  if (global != nullptr && block && block->start == address)
+    global->freed_in(stream, pointer, block->bytes, call_here("cudaFreeAsync"));
+}
+
+void kernel_allocated(void* memory, std::size_t bytes) {
+  if (GlobalShadow* const global = watching() ? shadow() : nullptr) global->forget(memory, bytes);
+}
+
+void kernel_freed() {
+  if (watching() && kernels_are_traced()) race_detector().forget_allocations();
 }
 
 void all_freed() {
@@ -272,37 +309,55 @@ void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream
   GlobalShadow* const global = shadow();
   if (global == nullptr || !global->streams().several()) return;
   const DeviceMemory& memory = DeviceMemory::instance();
-  global->stream_begins(stream, nullptr, [at = Place::here()] { return "the cudaMemcpyAsync at " + at.line(); });
+  global->stream_begins(stream, nullptr, call_here("cudaMemcpyAsync"));
   if (memory.contains(from)) global->copy_access(from, bytes, false);
   if (memory.contains(to)) global->copy_access(to, bytes, true);
 }
 
-void launching(cudaStream_t stream, const void* kernel) {
+void set_begins(const void* to, std::size_t bytes, cudaStream_t stream) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->stream_begins(stream, kernel, nullptr);
+  GlobalShadow* const global = shadow();
+  if (global == nullptr || !global->streams().several() || !DeviceMemory::instance().contains(to)) return;
+  global->stream_begins(stream, nullptr, call_here("cudaMemsetAsync"));
+  global->copy_access(to, bytes, true);
+}
+
+void launching(cudaStream_t stream, const void* kernel) {
+  if (!watching()) return;
+  const auto one = alone();
+  if (GlobalShadow* const global = shadow())
+    global->stream_begins(stream, kernel, nullptr);
+  else
+    streams().begin(stream);
 }
 void recorded(cudaEvent_t event, cudaStream_t stream) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().record(event, stream);
+  streams().record(event, stream);
 }
 void waits_for_event(cudaStream_t stream, cudaEvent_t event) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().wait(stream, event);
+  streams().wait(stream, event);
 }
 void waited_for_event(cudaEvent_t event) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().host_waits_for_event(event);
+  streams().host_waits_for_event(event);
+}
+bool has_ended(cudaEvent_t event, bool itself) {
+  if (!watching()) return true;
+  const auto one = alone();
+  return streams().has_ended(event, itself);
 }
 void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().made(stream, blocking);
+  streams().made(stream, blocking);
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  if (blocking)
-    s.on_their_own.erase(stream);
-  else
-    s.on_their_own.insert(stream);
+  if (!blocking) s.on_their_own.insert(stream);
 }
 
 void launched() {
@@ -316,8 +371,7 @@ void launched() {
 void waited(cudaStream_t stream, bool all) {
   if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow())
-    all ? global->streams().host_waits() : global->streams().host_waits(stream);
+  all ? streams().host_waits() : streams().host_waits(stream);
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto done = [&](const Copy& copy) {
@@ -350,6 +404,8 @@ Lifted::~Lifted() {
     DeviceMemory::instance().close();
   }
 }
+
+std::string caller() { return watching() ? Place::here().line() : ""; }
 
 void at_end() {
   if (!watching()) return;

@@ -134,7 +134,9 @@ extern "C" void __sanitizer_cov_trace_switch(std::uint64_t, const std::uint64_t*
 extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
-extern "C" void __tsan_vptr_update(void**, void*) {}
+extern "C" void __tsan_vptr_update(void** address, void*) {
+  note_aligned(__builtin_return_address(0), address, sizeof *address, simt::Access::write);
+}
 extern "C" void __tsan_vptr_read(void**) {}
 // __threadfence_block() is the one that is not sequentially consistent (cuda/thread.h).
 extern "C" void __tsan_atomic_thread_fence(int order) {

@@ -60,9 +60,11 @@ void graphs(float* x) {
   cudaEventRecord(event, one);
   cudaStreamWaitEvent(two, event, 0);
   add_all<float, 3><<<1, 32, 0, two>>>(x);
+  cudaEventRecord(event, two);
+  cudaStreamWaitEvent(one, event, 0);
   cudaMemcpyAsync(host, x, 128, cudaMemcpyDeviceToHost, one);
   cudaGraph_t graph;
-  cudaStreamEndCapture(one, &graph);
+  CHECK(cudaStreamEndCapture(one, &graph) == cudaSuccess);
   CHECK(x[5] == 0);
   cudaGraphExec_t executable;
   cudaGraphInstantiate(&executable, graph, nullptr, nullptr, 0);

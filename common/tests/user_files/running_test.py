@@ -149,6 +149,10 @@ class Programs(unittest.TestCase):
             self.assertEqual((reported.status, reported.failures, reported.launched), (43, [], 0))
             with self.assertRaisesRegex(Failure, "ended with status 43"):
                 conclude_files(what, reported)
+            (folder / "kernel.cpp").write_text("__global__ void k(int* p) { *p = 5; }\nint main() { int *p, n; cudaMalloc(&p, 4); k<<<1, 1>>>(p);\n"
+                                               "  cudaMemcpy(&n, p, 4, cudaMemcpyDeviceToHost), cudaFree(p);\n  return n; }\n")
+            reported = ran(Asked([f"{folder}/kernel.cpp"], [], None, 30, all_are_cuda=True))  # -x cu
+            self.assertEqual((reported.status, reported.launched), (5, 1))
             (folder / "wild.cu").write_text("__global__ void k(int* p) { p[1000] = 1; }\n"
                                             "int main() { int* p; cudaMalloc(&p, 4); k<<<1, 2>>>(p); }\n")
             reported = ran(Asked([f"{folder}/wild.cu"], [], None, 30))
