@@ -43,12 +43,14 @@ class HostMemory {
     const std::lock_guard lock(mutex_);
     return blocks_.erase(static_cast<const char*>(pointer)) != 0;
   }
-  bool contains(const void* pointer) const {
+  simt::host_checks::HostBlock at(const void* pointer) const {
     const std::lock_guard lock(mutex_);
     const auto* p = static_cast<const char*>(pointer);
-    auto block = blocks_.upper_bound(p);
-    return block != blocks_.begin() && p < std::prev(block)->first + std::prev(block)->second;
+    const auto after = blocks_.upper_bound(p);
+    if (after == blocks_.begin() || p >= std::prev(after)->first + std::prev(after)->second) return {};
+    return {std::prev(after)->first, std::prev(after)->second};
   }
+  bool contains(const void* pointer) const { return at(pointer).begin != nullptr; }
 
  private:
   mutable std::mutex mutex_;
@@ -57,7 +59,9 @@ class HostMemory {
 
 }  // namespace
 
-bool simt::host_checks::registered(const void* pointer) { return HostMemory::instance().contains(pointer); }
+simt::host_checks::HostBlock simt::host_checks::registered(const void* pointer) {
+  return HostMemory::instance().at(pointer);
+}
 
 // ---- launches
 
@@ -311,11 +315,15 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
+  simt::host_checks::unregistered(pointer);
   if (HostMemory::instance().remove(pointer)) return cudaSuccess;
   return simt::fail(cudaErrorHostMemoryNotRegistered, "cudaHostUnregister: the memory is not registered");
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  if (!HostMemory::instance().contains(host))
+    return simt::fail(cudaErrorInvalidValue,
+                      "cudaHostGetDevicePointer: the memory is neither of cudaHostAlloc() nor registered");
   *device = host;
   return cudaSuccess;
 }

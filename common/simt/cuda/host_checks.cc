@@ -64,12 +64,39 @@ struct Place {
   }
 };
 
+// What a kernel has touched of a block of the host's memory.
+struct Touched {
+  enum : std::uint8_t { read = 1, written = 2 };
+  std::vector<std::uint8_t> bytes;
+  const void* read_at = nullptr;
+  const void* written_at = nullptr;
+};
+
+// Of an asynchronous copy, or a kernel, the host's end.
 struct Copy {
   std::uintptr_t begin, end;
   std::uintptr_t first_page, end_of_pages;  // those in which the allocation has nothing else
   bool into_host;
   cudaStream_t stream;
+  std::uint32_t operation;  // its number in the stream
   Place place;
+  const void* kernel = nullptr;  // if it is none of a copy
+  Touched touched = {};          // by that
+
+  bool concerns(std::uintptr_t address, bool write) const {
+    if (address < begin || address >= end) return false;
+    if (kernel == nullptr) return into_host || write;
+    return (touched.bytes[address - begin] & (write ? Touched::read | Touched::written : Touched::written)) != 0;
+  }
+  std::string what(bool write) const {
+    if (kernel == nullptr)
+      return "the cudaMemcpyAsync at " + place.line() + (into_host ? " writes" : " reads") +
+             ", without having waited for its stream: the copy may not be done";
+    const bool its_write = !write || touched.read_at == nullptr;
+    return "kernel " + kernel_name(kernel) + (its_write ? " writes" : " reads") + " at " +
+           line_of(its_write ? touched.written_at : touched.read_at) +
+           ", without having waited for it: the kernel may not be done";
+  }
 };
 
 struct State {
@@ -77,6 +104,10 @@ struct State {
   std::map<void*, Place> allocations;
   std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
   std::vector<Copy> copies;
+  std::map<std::uintptr_t, Touched> touched;  // by the kernel that runs: blocks, by their begin
+  cudaStream_t stream = nullptr;              // of that kernel
+  const void* kernel = nullptr;
+  std::uint32_t operation = 0;
   std::set<cudaStream_t> on_their_own;        // streams for which the default stream does not wait
   bool running = false;                       // a kernel, perhaps
   std::atomic<const void*> prints = nullptr;  // a kernel that has printed, and that nobody has waited for
@@ -110,29 +141,47 @@ void protect_all(State& s) {
     if (copy.into_host) protect(copy, PROT_NONE);
 }
 
+// The copies are others now.
+void note_range(const State& s) {
+  AwaitedRange all = {~std::uintptr_t(0), 0};
+  for (const Copy& copy : s.copies) all = {std::min(all.begin, copy.begin), std::max(all.end, copy.end)};
+  awaited = s.copies.empty() ? AwaitedRange() : all;
+}
+
+// What it is that host code touches too early, if it does; it is said once. `flag`: the host looks whether it is there.
+std::string touches(State& s, std::uintptr_t address, bool write, bool flag = false) {
+  const auto in =
+      std::find_if(s.copies.begin(), s.copies.end(), [&](const Copy& c) { return c.concerns(address, write); });
+  if (in == s.copies.end()) return "";
+  const std::string what = flag && in->kernel != nullptr ? "" : in->what(write);
+  protect(*in, PROT_READ | PROT_WRITE);
+  s.copies.erase(in);
+  note_range(s);
+  return what;
+}
+
+void say_of_host(bool write, const std::string& line, const std::string& what) {
+  found_mistake(std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", what " + what);
+}
+
 // Host code has touched a page that it may not, or whose other bytes it may not; in any case it goes on.
 bool touched(const void* address, bool write, const std::string& line) {
   State& s = state();
-  std::string message;
+  std::string what;
   {
     const std::lock_guard lock(s.mutex);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     const auto block = s.pinned.upper_bound(a);
-    if (block == s.pinned.begin() || a >= up_to_page(std::prev(block)->first + std::prev(block)->second)) return false;
-    const auto in = std::find_if(s.copies.begin(), s.copies.end(),
-                                 [&](const Copy& c) { return a >= c.begin && a < c.end && (c.into_host || write); });
-    if (in != s.copies.end()) {
-      message = std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", what the " +
-                "cudaMemcpyAsync at " + in->place.line() + (in->into_host ? " writes" : " reads") +
-                ", without having waited for its stream: the copy may not be done";
-      protect(*in, PROT_READ | PROT_WRITE);
-      s.copies.erase(in);
-    } else {
-      const std::uintptr_t begin = a / page() * page();
-      mprotect(reinterpret_cast<void*>(begin), page(), PROT_READ | PROT_WRITE);
-    }
+    const bool pinned =
+        block != s.pinned.begin() && a < up_to_page(std::prev(block)->first + std::prev(block)->second);
+    if (!pinned && std::none_of(s.copies.begin(), s.copies.end(),
+                                [&](const Copy& c) { return a >= c.first_page && a < c.end_of_pages; }))
+      return false;
+    what = touches(s, a, write);
+    if (what.empty())
+      mprotect(reinterpret_cast<void*>(a / page() * page()), page(), PROT_READ | PROT_WRITE);
   }
-  if (!message.empty()) found_mistake(message);
+  if (!what.empty()) say_of_host(write, line, what);
   return true;
 }
 
@@ -283,33 +332,68 @@ bool free_pinned(void* pointer) {
   const auto [begin, bytes] = *block;
   std::erase_if(s.copies,
                 [begin = begin, bytes = bytes](const Copy& c) { return c.begin >= begin && c.begin < begin + bytes; });
+  note_range(s);
   munmap(pointer, bytes);
   s.pinned.erase(block);
   return true;
 }
 
-static void host_end(const void* host, std::size_t bytes, bool into_host, cudaStream_t stream) {
+static void begins(State& s, Copy&& copy) {
+  s.copies.push_back(std::move(copy));
+  if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
+  note_range(s);
+}
+
+static void host_end(const void* host, std::size_t bytes, bool into_host, cudaStream_t stream,
+                     std::uint32_t operation) {
+  const HostBlock block = registered(host);
+  if (block.begin == nullptr) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  const auto a = reinterpret_cast<std::uintptr_t>(host);
-  const auto block = s.pinned.upper_bound(a);
-  if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return;
-  const auto [begin, allocated] = *std::prev(block);
-  const std::uintptr_t end = a + bytes;
-  const std::uintptr_t end_of_pages = end >= begin + allocated ? up_to_page(end) : end / page() * page();
-  s.copies.push_back({a, end, up_to_page(a), end_of_pages, into_host, stream, Place::here()});
-  if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
+  const auto a = reinterpret_cast<std::uintptr_t>(host), end = a + bytes;
+  const auto pinned = s.pinned.find(reinterpret_cast<std::uintptr_t>(block.begin));
+  const bool to_the_end = pinned != s.pinned.end() && end >= pinned->first + pinned->second;
+  begins(s, {a, end, up_to_page(a), to_the_end ? up_to_page(end) : end / page() * page(), into_host, stream, operation,
+             Place::here()});
+}
+
+bool kernel_touches(const void* pc, const void* address, std::size_t bytes, bool writes) {
+  const HostBlock block = registered(address);
+  if (block.begin == nullptr) return false;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  Touched& touched = s.touched[reinterpret_cast<std::uintptr_t>(block.begin)];
+  touched.bytes.resize(block.bytes);
+  const std::size_t at = static_cast<std::size_t>(static_cast<const char*>(address) - block.begin);
+  for (std::size_t i = at; i < std::min(at + bytes, block.bytes); ++i)
+    touched.bytes[i] |= writes ? Touched::written : Touched::read;
+  (writes ? touched.written_at : touched.read_at) = pc;
+  return true;
+}
+
+void unregistered(const void* begin) {
+  if (!watching()) return;
+  const HostBlock block = registered(begin);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto a = reinterpret_cast<std::uintptr_t>(block.begin);
+  for (const Copy& copy : s.copies)
+    if (copy.begin >= a && copy.begin < a + block.bytes) protect(copy, PROT_READ | PROT_WRITE);
+  std::erase_if(s.copies, [&](const Copy& c) { return c.begin >= a && c.begin < a + block.bytes; });
+  note_range(s);
 }
 
 void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   if (!watching() || bytes == 0) return;
   const auto one = alone();
-  host_end(to, bytes, true, stream);
-  host_end(from, bytes, false, stream);
   GlobalShadow* const global = shadow();
+  const std::uint32_t operation = global != nullptr
+                                      ? global->stream_begins(stream, nullptr, call_here("cudaMemcpyAsync"))
+                                      : streams().begin(stream);
+  host_end(to, bytes, true, stream, operation);
+  host_end(from, bytes, false, stream, operation);
   if (global == nullptr || !global->streams().several()) return;
   const DeviceMemory& memory = DeviceMemory::instance();
-  global->stream_begins(stream, nullptr, call_here("cudaMemcpyAsync"));
   if (memory.contains(from)) global->copy_access(from, bytes, false);
   if (memory.contains(to)) global->copy_access(to, bytes, true);
 }
@@ -326,10 +410,11 @@ void set_begins(const void* to, std::size_t bytes, cudaStream_t stream) {
 void launching(cudaStream_t stream, const void* kernel) {
   if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow())
-    global->stream_begins(stream, kernel, nullptr);
-  else
-    streams().begin(stream);
+  GlobalShadow* const global = shadow();
+  State& s = state();
+  s.operation = global != nullptr ? global->stream_begins(stream, kernel, nullptr) : streams().begin(stream);
+  s.stream = stream;
+  s.kernel = kernel;
 }
 void recorded(cudaEvent_t event, cudaStream_t stream) {
   if (!watching()) return;
@@ -351,6 +436,17 @@ bool has_ended(cudaEvent_t event, bool itself) {
   const auto one = alone();
   return streams().has_ended(event, itself);
 }
+static void awaited_touched(const void* pc, std::uintptr_t address, bool write, bool is_flag) {
+  State& s = state();
+  std::string what;
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.lifted > 0) return;
+    what = touches(s, address, write, is_flag);
+  }
+  if (!what.empty()) say_of_host(write, line_of(pc), what);
+}
+
 void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
@@ -365,6 +461,13 @@ void launched() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.running = true;
+  for (auto& [begin, touched] : s.touched) {
+    const std::uintptr_t end = begin + touched.bytes.size();
+    const bool pinned = s.pinned.contains(begin);
+    begins(s, {begin, end, up_to_page(begin), pinned ? up_to_page(end) : end / page() * page(),
+               touched.written_at != nullptr, s.stream, s.operation, {}, s.kernel, std::move(touched)});
+  }
+  s.touched.clear();
   DeviceMemory::instance().kernels_run();
 }
 
@@ -375,11 +478,13 @@ void waited(cudaStream_t stream, bool all) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto done = [&](const Copy& copy) {
-    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream));
+    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream)) ||
+           streams().host_knows(copy.stream, copy.operation);
   };
   for (const Copy& copy : s.copies)
     if (done(copy)) protect(copy, PROT_READ | PROT_WRITE);
   std::erase_if(s.copies, done);
+  note_range(s);
   if (!s.copies.empty()) protect_all(s);
   s.prints = nullptr;
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
@@ -441,6 +546,10 @@ void at_end() {
 }
 
 }  // namespace simt::host_checks
+
+void simt::host_touches_awaited(const void* pc, const void* address, bool write, bool is_flag) {
+  host_checks::awaited_touched(pc, reinterpret_cast<std::uintptr_t>(address), write, is_flag);
+}
 
 void simt::prints() {
   if (watching() && worker != nullptr && worker->in_kernel())

@@ -37,7 +37,15 @@ bool free_pinned(void* pointer);  // false if it is none of these
 void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 void set_begins(const void* to, std::size_t bytes, cudaStream_t stream);  // cudaMemsetAsync
 
-bool registered(const void* pointer);  // cudaHostRegister(), or pinned
+// Of cudaHostRegister(), or pinned: its first byte and its length; null if it is no such memory.
+struct HostBlock {
+  const char* begin = nullptr;
+  std::size_t bytes = 0;
+};
+HostBlock registered(const void* pointer);
+void unregistered(const void* begin);
+// A kernel, at pc, does so; false if it is no such memory. Host code has to wait for the kernel then.
+bool kernel_touches(const void* pc, const void* address, std::size_t bytes, bool writes);
 // Has the program had managed, pinned or registered memory? What kernels store there, nobody copies.
 bool kernels_reach_host();
 void kernels_reach_host_now();  // from now on

@@ -88,41 +88,43 @@ std::string hexadecimal(const void* address) {
 
 }  // namespace
 
+namespace simt {
 static cudaError_t allocate(const char* call, void** pointer, std::size_t bytes, const void* caller) {
-  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (const cudaError_t error = broken(); error != cudaSuccess) return error;
   if (pointer == nullptr)
-    return simt::fail(cudaErrorInvalidValue, std::string(call) + ": no place for the pointer");
-  if (simt::DeviceVariable::may_have(pointer)) simt::host_touches_variable(caller, pointer, true);
+    return fail(cudaErrorInvalidValue, std::string(call) + ": no place for the pointer");
+  if (DeviceVariable::may_have(pointer)) host_touches_variable(caller, pointer, true);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  const simt::HostMemory info = simt::host_memory();
-  if (bytes <= info.free) *pointer = simt::DeviceMemory::instance().allocate(bytes);
+  const HostMemory info = host_memory();
+  if (bytes <= info.free) *pointer = DeviceMemory::instance().allocate(bytes);
   if (*pointer != nullptr) {
-    simt::host_checks::allocated(*pointer, bytes, false);
+    host_checks::allocated(*pointer, bytes, false);
     return cudaSuccess;
   }
-  return simt::fail(cudaErrorMemoryAllocation, std::string(call) + ": " + std::to_string(bytes) +
+  return fail(cudaErrorMemoryAllocation, std::string(call) + ": " + std::to_string(bytes) +
                                                    " bytes asked for, " + std::to_string(info.free) + " of " +
                                                    std::to_string(info.total) + " are free");
 }
 
+static cudaError_t free(const char* call, void* pointer) {
+  host_checks::freeing(pointer);
+  const std::string wrong = DeviceMemory::instance().free(pointer);
+  if (wrong.empty()) return cudaSuccess;
+  return fail(cudaErrorInvalidValue, std::string(call) + ": " + hexadecimal(pointer) + " is " + wrong);
+}
+}  // namespace simt
+
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   if (const cudaError_t error = simt::unsafe_in_capture("cudaMalloc"); error != cudaSuccess) return error;
-  return allocate("cudaMalloc", pointer, bytes, __builtin_return_address(0));
+  return simt::allocate("cudaMalloc", pointer, bytes, __builtin_return_address(0));
 }
 
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = simt::comes_into_stream("cudaMallocAsync", stream); error != cudaSuccess) return error;
-  const cudaError_t error = allocate("cudaMallocAsync", pointer, bytes, __builtin_return_address(0));
+  const cudaError_t error = simt::allocate("cudaMallocAsync", pointer, bytes, __builtin_return_address(0));
   if (error == cudaSuccess && bytes > 0) simt::host_checks::allocated_in(stream, *pointer, bytes);
   return error;
-}
-
-static cudaError_t free(const char* call, void* pointer) {
-  simt::host_checks::freeing(pointer);
-  const std::string wrong = simt::DeviceMemory::instance().free(pointer);
-  if (wrong.empty()) return cudaSuccess;
-  return simt::fail(cudaErrorInvalidValue, std::string(call) + ": " + hexadecimal(pointer) + " is " + wrong);
 }
 
 cudaError_t cudaFree(void* pointer) {
@@ -130,7 +132,7 @@ cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   if (const cudaError_t error = simt::unsafe_in_capture("cudaFree"); error != cudaSuccess) return error;
   simt::host_checks::waited(nullptr, true);
-  return free("cudaFree", pointer);
+  return simt::free("cudaFree", pointer);
 }
 
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
@@ -140,7 +142,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   if (simt::is_captured(stream)) return simt::capture(stream, [] { return cudaSuccess; });
   if (pointer == nullptr) return cudaSuccess;
   simt::host_checks::freeing_in(stream, pointer);
-  return free("cudaFreeAsync", pointer);
+  return simt::free("cudaFreeAsync", pointer);
 }
 
 static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {

@@ -182,12 +182,13 @@ void GlobalShadow::host_copies(const void* to, const void* from, std::size_t byt
 
 // ---- streams
 
-void GlobalShadow::stream_begins(const void* stream, const void* kernel, std::function<std::string()> what) {
+std::uint32_t GlobalShadow::stream_begins(const void* stream, const void* kernel, std::function<std::string()> what) {
   const std::uint32_t number = streams_.begin(stream);
-  if (!streams_.several()) return;
+  if (!streams_.several()) return number;
   first_slice_ += static_cast<std::uint32_t>(slices_.size());
   slices_.clear();
   operations_.push_back({first_slice_, number, stream, kernel, std::move(what)});
+  return number;
 }
 
 const GlobalShadow::Operation& GlobalShadow::operation_of(const Event& event) const {

@@ -47,8 +47,8 @@ class GlobalShadow {
   void host_copies(const void* to, const void* from, std::size_t bytes);  // both on the device
 
   StreamOrder& streams() { return streams_; }
-  // The next launch, or copy, is one of this stream.
-  void stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
+  // The next launch, or copy, is one of this stream: its number there.
+  std::uint32_t stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
   void copy_access(const void* memory, std::size_t bytes, bool writes);
   // cudaMallocAsync, cudaFreeAsync: `what`, in this stream, which comes before, or after, all that is done there.
   void allocated_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);

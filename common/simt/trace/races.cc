@@ -292,7 +292,7 @@ void RaceDetector::check_host_memory(const MemoryAccess& a) {
 }
 
 void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
-  if (host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
+  if (host_checks::kernel_touches(a.pc, reinterpret_cast<const void*>(a.address), a.size, writes(a.access))) return;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
                std::string("invalid ") + (writes(a.access) ? "write" : "read") + " of memory of the host (" + kind +
                    "): a kernel can only use what cudaMalloc() and the like have given");

@@ -37,6 +37,11 @@ class StreamOrder {
     return found != current_.end() && operation <= found->second;
   }
 
+  bool host_knows(Stream stream, std::uint32_t operation) const {
+    const auto found = host_.find(stream);
+    return found != host_.end() && operation <= found->second;
+  }
+
   void host_waits() {
     for (const auto& [stream, known] : known_) join(host_, known);
   }
