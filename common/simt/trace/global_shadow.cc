@@ -258,12 +258,17 @@ void GlobalShadow::freed_in(const void* stream, const void* memory, std::size_t 
   if (!streams_.several()) return;
   stream_begins(stream, nullptr, std::move(what));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  for (std::uintptr_t place = begin / page_bytes; place <= (begin + bytes - 1) / page_bytes; ++place) {
-    const Page* const page = page_at(place * page_bytes, false);
-    if (page == nullptr) continue;
-    for (const Cell& cell : page->cells)
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const Page* const page = page_at(at, false);
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    const std::size_t step = page != nullptr && page->bytes ? 1 : 4;
+    for (; page != nullptr && !page->cells.empty() && at < stop; at += step) {
+      const Cell& cell = page->cells[at % page_bytes / step];
       for (const Event* before : {&cell.written, &cell.read[0], &cell.read[1]})
-        if (!ordered_by_streams(*before)) return race_of_streams(*before, operations_.back().what, 0);
+        if (!ordered_by_streams(*before) && !operation_of(*before).allocates)
+          return race_of_streams(*before, operations_.back().what, 0);
+    }
+    at = stop;
   }
 }
 
