@@ -54,7 +54,7 @@ unsigned sum_of_differences(unsigned a, unsigned b) {
   SIMT_PACKED(__vsub##n, U, x - y)                                       \
   SIMT_PACKED(__vsubss##n, S, simt::saturated<S>(x - y))                 \
   SIMT_PACKED(__vsubus##n, U, simt::saturated<U>(x - y))                 \
-  SIMT_PACKED(__vavgs##n, S, x + y >= 0 ? (x + y + 1) >> 1 : (x + y) / 2) \
+  SIMT_PACKED(__vavgs##n, S, (x + y + (x + y >= 0)) >> 1)                \
   SIMT_PACKED(__vavgu##n, U, (x + y + 1) >> 1)                           \
   SIMT_PACKED(__vhaddu##n, U, (x + y) >> 1)                              \
   SIMT_PACKED(__vmaxs##n, S, x > y ? x : y)                              \

@@ -242,6 +242,19 @@ class Planted(Cases):
                 self.assertEqual([note for note in report["notes"] if "the same value" not in note], [])
 
 
+    def test_the_page_has_every_case(self):
+        page = (HERE.parents[2] / "simt" / "planted_mistakes.md").read_text()
+        rows = dict(re.findall(r"^\| ([a-z0-9 ]+) \| (line|yes) \|", page, re.MULTILINE))
+        said = {}
+        for file, cases in MISTAKES.items():
+            source = (HERE / file).read_text().splitlines()
+            said.update({case.replace("_", " "): "line" if any(line.endswith(f"// {case}") for line in source) else "yes"
+                         for case in cases})
+        self.assertEqual(rows, said)
+        self.assertIn(f"names all {len(said)}, {list(said.values()).count('line')} of them at the marked line", page)
+        self.assertIn(f"\n{len(self.cases('correct.cu'))} [correct programs]", page)
+
+
 class Counted(Cases):
     files = [KERNELS]
 
