@@ -3,8 +3,8 @@
 A command is a file in common/tools/commands: its docstring's first line is its help, `add_arguments(parser)` its
 flags, `run(arguments)` its work; it returns the exit status or raises Failure. Only the chosen command is imported.
 `passes_on(flag)`, if it is there, says which unknown flags are meant for the chapters' programs; they come as
-arguments.passed_on. `read(words)`, if it is there, first writes the words as argparse wants them. What follows -- is for
-the user's own program: it comes as arguments.after, to a command that has TAKES_WORDS_AFTER.
+arguments.passed_on. `read(words)`, if it is there, first writes the words as argparse wants them. What follows -- is
+for the user's own program: it comes as arguments.after, to a command that has TAKES_WORDS_AFTER.
 """
 
 import argparse

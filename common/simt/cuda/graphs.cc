@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "simt/cuda/host.h"
 #include "simt/cuda/handles.h"
+#include "simt/cuda/host.h"
 #include "simt/cuda/host_checks.h"
 #include "simt/trace/stream_order.h"
 
@@ -112,8 +112,8 @@ cudaError_t forbidden(const char* call, cudaError_t code, const char* why, const
     }
   }
   if (!any) return cudaSuccess;
-  return simt::fail(code, std::string(call) + ": not allowed while a stream is captured: " + why +
-                              "; the capture has failed, too");
+  return simt::fail(
+      code, std::string(call) + ": not allowed while a stream is captured: " + why + "; the capture has failed, too");
 }
 
 cudaError_t work_of(const cudaKernelNodeParams& p, Work* work) {
@@ -271,9 +271,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   const std::lock_guard lock(captures().mutex);
   const auto found = captures().streams.find(stream);
-  *status = found == captures().streams.end()          ? cudaStreamCaptureStatusNone
+  *status = found == captures().streams.end()        ? cudaStreamCaptureStatusNone
             : captures().of.at(found->second).spoilt ? cudaStreamCaptureStatusInvalidated
-                                                       : cudaStreamCaptureStatusActive;
+                                                     : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 

@@ -127,7 +127,8 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
   const bool in_kernel = error >= cudaErrorIllegalAddress && error <= cudaErrorNotSupported &&
                          error != cudaErrorLaunchOutOfResources && error != cudaErrorCooperativeLaunchTooLarge;
   std::string message = cudaGetErrorString(error);
-  if (const std::string at = in_kernel ? "" : host_checks::caller(); !at.empty()) message += " (launched at " + at + ")";
+  if (const std::string at = in_kernel ? "" : host_checks::caller(); !at.empty())
+    message += " (launched at " + at + ")";
   std::fprintf(stderr, "%s\n", message.c_str());
   note_failed_launch(message);
   if (in_kernel) breaks(error);
@@ -601,8 +602,9 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   cudaDeviceProp properties;
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, device); error != cudaSuccess) return error;
   if (text == nullptr || length < 13)
-    return simt::fail(cudaErrorInvalidValue, "cudaDeviceGetPCIBusId: the text has 13 characters, and there is room for " +
-                                                 std::to_string(length));
+    return simt::fail(
+        cudaErrorInvalidValue,
+        "cudaDeviceGetPCIBusId: the text has 13 characters, and there is room for " + std::to_string(length));
   std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", properties.pciDomainID, properties.pciBusID,
                 properties.pciDeviceID);
   return cudaSuccess;

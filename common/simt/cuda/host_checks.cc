@@ -172,14 +172,12 @@ bool touched(const void* address, bool write, const std::string& line) {
     const std::lock_guard lock(s.mutex);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     const auto block = s.pinned.upper_bound(a);
-    const bool pinned =
-        block != s.pinned.begin() && a < up_to_page(std::prev(block)->first + std::prev(block)->second);
+    const bool pinned = block != s.pinned.begin() && a < up_to_page(std::prev(block)->first + std::prev(block)->second);
     if (!pinned && std::none_of(s.copies.begin(), s.copies.end(),
                                 [&](const Copy& c) { return a >= c.first_page && a < c.end_of_pages; }))
       return false;
     what = touches(s, a, write);
-    if (what.empty())
-      mprotect(reinterpret_cast<void*>(a / page() * page()), page(), PROT_READ | PROT_WRITE);
+    if (what.empty()) mprotect(reinterpret_cast<void*>(a / page() * page()), page(), PROT_READ | PROT_WRITE);
   }
   if (!what.empty()) say_of_host(write, line, what);
   return true;
@@ -464,8 +462,16 @@ void launched() {
   for (auto& [begin, touched] : s.touched) {
     const std::uintptr_t end = begin + touched.bytes.size();
     const bool pinned = s.pinned.contains(begin);
-    begins(s, {begin, end, up_to_page(begin), pinned ? up_to_page(end) : end / page() * page(),
-               touched.written_at != nullptr, s.stream, s.operation, {}, s.kernel, std::move(touched)});
+    begins(s, {begin,
+               end,
+               up_to_page(begin),
+               pinned ? up_to_page(end) : end / page() * page(),
+               touched.written_at != nullptr,
+               s.stream,
+               s.operation,
+               {},
+               s.kernel,
+               std::move(touched)});
   }
   s.touched.clear();
   DeviceMemory::instance().kernels_run();

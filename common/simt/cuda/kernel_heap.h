@@ -14,7 +14,8 @@ void kernel_free(const volatile void* pointer);
 struct KernelNew {};
 inline constexpr KernelNew kernel_new;
 
-// delete p is kernel_delete % p, and delete[] p is kernel_delete_array % p: an operator that takes all that delete does.
+// delete p is kernel_delete % p, and delete[] p is kernel_delete_array % p: an operator that takes all that delete
+// does.
 struct KernelDelete {
   template <class T>
   friend void operator%(KernelDelete, T* pointer) {

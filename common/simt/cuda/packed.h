@@ -39,44 +39,44 @@ unsigned sum_of_differences(unsigned a, unsigned b) {
   inline unsigned name(unsigned a, unsigned b) {                                  \
     return simt::of_parts<T>(a, b, [](int x, int y) -> int { return (result); }); \
   }
-#define SIMT_PACKED_UNARY(name, T, result)                                   \
-  inline unsigned name(unsigned a) {                                         \
+#define SIMT_PACKED_UNARY(name, T, result)                                      \
+  inline unsigned name(unsigned a) {                                            \
     return simt::of_parts<T>(a, 0, [](int x, int) -> int { return (result); }); \
   }
 // A comparison gives all bits of a part, or, as __vset.., 1.
-#define SIMT_COMPARED(name, n, T, operation)        \
+#define SIMT_COMPARED(name, n, T, operation)              \
   SIMT_PACKED(__vcmp##name##n, T, x operation y ? -1 : 0) \
   SIMT_PACKED(__vset##name##n, T, x operation y ? 1 : 0)
-#define SIMT_PARTS(n, S, U)                                              \
-  SIMT_PACKED(__vadd##n, U, x + y)                                       \
-  SIMT_PACKED(__vaddss##n, S, simt::saturated<S>(x + y))                 \
-  SIMT_PACKED(__vaddus##n, U, simt::saturated<U>(x + y))                 \
-  SIMT_PACKED(__vsub##n, U, x - y)                                       \
-  SIMT_PACKED(__vsubss##n, S, simt::saturated<S>(x - y))                 \
-  SIMT_PACKED(__vsubus##n, U, simt::saturated<U>(x - y))                 \
-  SIMT_PACKED(__vavgs##n, S, (x + y + (x + y >= 0)) >> 1)                \
-  SIMT_PACKED(__vavgu##n, U, (x + y + 1) >> 1)                           \
-  SIMT_PACKED(__vhaddu##n, U, (x + y) >> 1)                              \
-  SIMT_PACKED(__vmaxs##n, S, x > y ? x : y)                              \
-  SIMT_PACKED(__vmaxu##n, U, x > y ? x : y)                              \
-  SIMT_PACKED(__vmins##n, S, x < y ? x : y)                              \
-  SIMT_PACKED(__vminu##n, U, x < y ? x : y)                              \
-  SIMT_PACKED(__vabsdiffs##n, S, x > y ? x - y : y - x)                  \
-  SIMT_PACKED(__vabsdiffu##n, U, x > y ? x - y : y - x)                  \
-  SIMT_PACKED_UNARY(__vabs##n, S, x < 0 ? -x : x)                        \
-  SIMT_PACKED_UNARY(__vabsss##n, S, simt::saturated<S>(x < 0 ? -x : x))  \
-  SIMT_PACKED_UNARY(__vneg##n, S, -x)                                    \
-  SIMT_PACKED_UNARY(__vnegss##n, S, simt::saturated<S>(-x))              \
-  SIMT_COMPARED(eq, n, U, ==)                                            \
-  SIMT_COMPARED(ne, n, U, !=)                                            \
-  SIMT_COMPARED(ges, n, S, >=)                                           \
-  SIMT_COMPARED(geu, n, U, >=)                                           \
-  SIMT_COMPARED(gts, n, S, >)                                            \
-  SIMT_COMPARED(gtu, n, U, >)                                            \
-  SIMT_COMPARED(les, n, S, <=)                                           \
-  SIMT_COMPARED(leu, n, U, <=)                                           \
-  SIMT_COMPARED(lts, n, S, <)                                            \
-  SIMT_COMPARED(ltu, n, U, <)                                            \
+#define SIMT_PARTS(n, S, U)                                                                        \
+  SIMT_PACKED(__vadd##n, U, x + y)                                                                 \
+  SIMT_PACKED(__vaddss##n, S, simt::saturated<S>(x + y))                                           \
+  SIMT_PACKED(__vaddus##n, U, simt::saturated<U>(x + y))                                           \
+  SIMT_PACKED(__vsub##n, U, x - y)                                                                 \
+  SIMT_PACKED(__vsubss##n, S, simt::saturated<S>(x - y))                                           \
+  SIMT_PACKED(__vsubus##n, U, simt::saturated<U>(x - y))                                           \
+  SIMT_PACKED(__vavgs##n, S, (x + y + (x + y >= 0)) >> 1)                                          \
+  SIMT_PACKED(__vavgu##n, U, (x + y + 1) >> 1)                                                     \
+  SIMT_PACKED(__vhaddu##n, U, (x + y) >> 1)                                                        \
+  SIMT_PACKED(__vmaxs##n, S, x > y ? x : y)                                                        \
+  SIMT_PACKED(__vmaxu##n, U, x > y ? x : y)                                                        \
+  SIMT_PACKED(__vmins##n, S, x < y ? x : y)                                                        \
+  SIMT_PACKED(__vminu##n, U, x < y ? x : y)                                                        \
+  SIMT_PACKED(__vabsdiffs##n, S, x > y ? x - y : y - x)                                            \
+  SIMT_PACKED(__vabsdiffu##n, U, x > y ? x - y : y - x)                                            \
+  SIMT_PACKED_UNARY(__vabs##n, S, x < 0 ? -x : x)                                                  \
+  SIMT_PACKED_UNARY(__vabsss##n, S, simt::saturated<S>(x < 0 ? -x : x))                            \
+  SIMT_PACKED_UNARY(__vneg##n, S, -x)                                                              \
+  SIMT_PACKED_UNARY(__vnegss##n, S, simt::saturated<S>(-x))                                        \
+  SIMT_COMPARED(eq, n, U, ==)                                                                      \
+  SIMT_COMPARED(ne, n, U, !=)                                                                      \
+  SIMT_COMPARED(ges, n, S, >=)                                                                     \
+  SIMT_COMPARED(geu, n, U, >=)                                                                     \
+  SIMT_COMPARED(gts, n, S, >)                                                                      \
+  SIMT_COMPARED(gtu, n, U, >)                                                                      \
+  SIMT_COMPARED(les, n, S, <=)                                                                     \
+  SIMT_COMPARED(leu, n, U, <=)                                                                     \
+  SIMT_COMPARED(lts, n, S, <)                                                                      \
+  SIMT_COMPARED(ltu, n, U, <)                                                                      \
   inline unsigned __vsads##n(unsigned a, unsigned b) { return simt::sum_of_differences<S>(a, b); } \
   inline unsigned __vsadu##n(unsigned a, unsigned b) { return simt::sum_of_differences<U>(a, b); }
 SIMT_PARTS(2, std::int16_t, std::uint16_t)

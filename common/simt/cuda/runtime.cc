@@ -91,8 +91,7 @@ std::string hexadecimal(const void* address) {
 namespace simt {
 static cudaError_t allocate(const char* call, void** pointer, std::size_t bytes, const void* caller) {
   if (const cudaError_t error = broken(); error != cudaSuccess) return error;
-  if (pointer == nullptr)
-    return fail(cudaErrorInvalidValue, std::string(call) + ": no place for the pointer");
+  if (pointer == nullptr) return fail(cudaErrorInvalidValue, std::string(call) + ": no place for the pointer");
   if (DeviceVariable::may_have(pointer)) host_touches_variable(caller, pointer, true);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
@@ -102,9 +101,9 @@ static cudaError_t allocate(const char* call, void** pointer, std::size_t bytes,
     host_checks::allocated(*pointer, bytes, false);
     return cudaSuccess;
   }
-  return fail(cudaErrorMemoryAllocation, std::string(call) + ": " + std::to_string(bytes) +
-                                                   " bytes asked for, " + std::to_string(info.free) + " of " +
-                                                   std::to_string(info.total) + " are free");
+  return fail(cudaErrorMemoryAllocation, std::string(call) + ": " + std::to_string(bytes) + " bytes asked for, " +
+                                             std::to_string(info.free) + " of " + std::to_string(info.total) +
+                                             " are free");
 }
 
 static cudaError_t free(const char* call, void* pointer) {
@@ -317,9 +316,9 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   for (const cudaEvent_t event : {start, stop}) {
     if (const cudaError_t error = simt::check_event("cudaEventElapsedTime", event); error != cudaSuccess) return error;
     if (!event->recorded || !event->timed)
-      return simt::fail(cudaErrorInvalidResourceHandle, std::string("cudaEventElapsedTime: an event that ") +
-                                                            (event->timed ? "was never recorded"
-                                                                          : "has no time (cudaEventDisableTiming)"));
+      return simt::fail(cudaErrorInvalidResourceHandle,
+                        std::string("cudaEventElapsedTime: an event that ") +
+                            (event->timed ? "was never recorded" : "has no time (cudaEventDisableTiming)"));
   }
   if (!simt::host_checks::has_ended(start, /*itself=*/false) || !simt::host_checks::has_ended(stop, /*itself=*/true))
     return simt::fail(cudaErrorNotReady,

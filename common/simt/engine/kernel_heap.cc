@@ -76,8 +76,8 @@ std::string KernelHeap::where(std::uintptr_t address) {
   auto nearest = blocks_.upper_bound(address);
   if (nearest != blocks_.begin() && (nearest == blocks_.end() || nearest->first - address > between / 2)) --nearest;
   const auto& [start, block] = *nearest;
-  const std::string name = " the " + std::to_string(block.bytes) + " bytes that a kernel has allocated" +
-                           (block.live ? "" : ", and freed");
+  const std::string name =
+      " the " + std::to_string(block.bytes) + " bytes that a kernel has allocated" + (block.live ? "" : ", and freed");
   if (address < start) return std::to_string(start - address) + " bytes before" + name;
   const std::size_t at = address - start;
   if (at < block.bytes) return "at byte " + std::to_string(at) + " of" + name;

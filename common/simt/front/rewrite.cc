@@ -670,9 +670,9 @@ class Rewriter {
   }
 
   void find_calls_of_the_host() {
-    static const std::set<std::string_view> of_the_library = {"rand",   "srand",   "time",  "fprintf", "sprintf", "puts",
-                                                              "fopen",  "fclose",  "scanf", "fscanf",  "getchar", "exit",
-                                                              "calloc", "realloc", "fputs", "putchar", "atoi",    "atof"};
+    static const std::set<std::string_view> of_the_library = {
+        "rand",   "srand",   "time", "fprintf", "sprintf", "puts",  "fopen",   "fclose", "scanf",
+        "fscanf", "getchar", "exit", "calloc",  "realloc", "fputs", "putchar", "atoi",   "atof"};
     for (const auto& [call, body] : calls_) {
       const std::string_view name = at(call);
       if (of_the_device_.contains(name) || is_another_thing(call, body)) continue;
@@ -683,8 +683,9 @@ class Rewriter {
                            "device code calls " + std::string(name) + "(), which is the host's" +
                                (own ? ": it needs __device__" : "")});
     }
-    std::stable_sort(mistakes_.begin(), mistakes_.end(),
-                     [](const Wrong& a, const Wrong& b) { return std::tie(a.file, a.line) < std::tie(b.file, b.line); });
+    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Wrong& a, const Wrong& b) {
+      return std::tie(a.file, a.line) < std::tie(b.file, b.line);
+    });
   }
 
   void cluster_dims(Place i) {
@@ -738,8 +739,7 @@ class Rewriter {
   Scope scope(Place begin, Place open) const {
     const bool device = has(begin, open, "__device__") || has(begin, open, "__global__");
     const bool host = !device || has(begin, open, "__host__");
-    if (in_function())
-      return {Scope::block, device || scopes_.back().device, "", device ? host : scopes_.back().host};
+    if (in_function()) return {Scope::block, device || scopes_.back().device, "", device ? host : scopes_.back().host};
     if (at(begin) == "inline" && at(begin + 1) == "namespace") ++begin;
     if (at(begin) == "namespace") return {Scope::names, false, words(begin + 1, open)};
     if (at(begin) == "extern" && kind(begin + 1) == Kind::string && begin + 2 == open) return {Scope::names, false, ""};
@@ -955,9 +955,10 @@ class Rewriter {
     const auto said = split(i + 3, close);
     if ((said.size() < 2 || said.size() > 4) && !has(i, close, "...")) {
       const auto [file, line] = line_of(i);
-      mistakes_.push_back({file, line,
-                           "a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one " +
-                               std::to_string(said.size())});
+      mistakes_.push_back(
+          {file, line,
+           "a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one " +
+               std::to_string(said.size())});
     }
     const Place begin = expression_begin(i - 1);
     const bool by_call = deduced(i - 1);

@@ -46,7 +46,7 @@ struct Wrong {
 
 struct Rewritten {
   std::string text;
-  std::vector<Wrong> mistakes;      // that nvcc refuses, and g++ does not, or in many lines
+  std::vector<Wrong> mistakes;  // that nvcc refuses, and g++ does not, or in many lines
   std::vector<Kernel> kernels;  // those with a body
   bool has_main = false;
 };

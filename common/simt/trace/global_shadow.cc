@@ -210,9 +210,10 @@ void GlobalShadow::race_of_streams(const Event& before, const std::function<std:
   const std::string other =
       its.kernel != nullptr ? "kernel " + kernel_name(its.kernel) + " at " + line_of(far(before.pc)) : its.what();
   if (!said_lines_.insert(line_of(far(pc)) + " " + other).second) return;
-  found_mistake(what() + " and " +
-                (its.allocates ? other : std::string("the ") + word(before.access) + " of the same memory by " + other) +
-                " are not ordered: they are in different streams, and neither an event nor the host waits in between");
+  found_mistake(
+      what() + " and " +
+      (its.allocates ? other : std::string("the ") + word(before.access) + " of the same memory by " + other) +
+      " are not ordered: they are in different streams, and neither an event nor the host waits in between");
 }
 
 void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes) {

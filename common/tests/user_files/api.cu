@@ -136,10 +136,10 @@ __global__ void ask(int* out) { *out = where() + (flag = 0); }
 __global__ void packed(unsigned* out) {
   const unsigned a = 0x7f80ff01, b = 0x0180fe02;
   __builtin_assume(gridDim.x == 1);
-  const unsigned results[] = {__vadd4(a, b),      __vaddss4(a, b),     __vaddus4(a, b),   __vsub2(a, b),     __vsubus4(a, b),
-                              __vmaxs4(a, b),     __vminu2(a, b),      __vavgs4(a, b),    __vavgu4(a, b),    __vabsdiffu4(a, b),
-                              __vabs4(a),         __vabsss4(a),        __vneg2(a),        __vcmpgts4(a, b),  __vcmpgeu2(a, b),
-                              __vseteq4(a, b),    __vsadu4(a, b),      __vsads2(a, b),    __vhaddu4(a, b),   __vcmpne4(a, b)};
+  const unsigned results[] = {__vadd4(a, b),   __vaddss4(a, b), __vaddus4(a, b), __vsub2(a, b),    __vsubus4(a, b),
+                              __vmaxs4(a, b),  __vminu2(a, b),  __vavgs4(a, b),  __vavgu4(a, b),   __vabsdiffu4(a, b),
+                              __vabs4(a),      __vabsss4(a),    __vneg2(a),      __vcmpgts4(a, b), __vcmpgeu2(a, b),
+                              __vseteq4(a, b), __vsadu4(a, b),  __vsads2(a, b),  __vhaddu4(a, b),  __vcmpne4(a, b)};
   for (const unsigned result : results) *out++ = result;
 }
 
@@ -322,7 +322,8 @@ int main(int argc, char** argv) {
                              0x4080fe02, 0x4080ff02, 0x7e000101, 0x7f800101, 0x7f7f0101, 0x808000ff, 0xff00ff00,
                              0xffffffff, 0x00010000, 0x00000080, 0x00007eff, 0x4080fe01, 0xff00ffff};
   for (int i = 0; i < 20; ++i)
-    if (((unsigned*)x)[i] != wanted[i]) printf("packed %d: %08x, not %08x\n", i, ((unsigned*)x)[i], wanted[i]), ++failed;
+    if (((unsigned*)x)[i] != wanted[i])
+      printf("packed %d: %08x, not %08x\n", i, ((unsigned*)x)[i], wanted[i]), ++failed;
   const cuComplex z = cuCmulf(make_cuComplex(1, 2), make_cuComplex(3, 4));
   CHECK(z.x == -5 && z.y == 10 && cuCabsf(make_cuComplex(3, 4)) == 5);
   CHECK(dot(make_float3(1, 2, 3), make_float3(1.0f) + make_float3(1, 1, 1)) == 12);

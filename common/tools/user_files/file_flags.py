@@ -18,8 +18,8 @@ FLAGS = {"include": "-I", "define": "-D", "std": "--std", "kernel": "--kernel", 
          "shared": "--shared", "buffer": "--buffer", "arg": "--arg", "seconds": "--seconds",
          "blocks": "--blocks"}
 
-# What nvcc's command may have besides. Most of it is nvcc's own: which GPU, how much to optimise, what to call the result.
-# These have a value, after "=" or in the next word.
+# What nvcc's command may have besides. Most of it is nvcc's own: which GPU, how much to optimise, what to call the
+# result. These have a value, after "=" or in the next word.
 WITH_A_VALUE = frozenset("""
     o output-file odir output-directory x std arch gpu-architecture code gpu-code gencode generate-code rdc
     relocatable-device-code maxrregcount Xcompiler compiler-options Xlinker linker-options Xptxas ptxas-options Xnvlink
@@ -27,14 +27,15 @@ WITH_A_VALUE = frozenset("""
     library-path U undefine-macro isystem system-include include pre-include Werror diag-suppress diag-error diag-warn
     default-stream ftz prec-div prec-sqrt fmad split-compile keep-dir""".split())
 ALONE = frozenset("""
-    c compile dc device-c dlto dlink-time-opt lto link run g debug G device-debug pg profile lineinfo generate-line-info
-    use_fast_math restrict expt-relaxed-constexpr expt-extended-lambda extended-lambda m64 v verbose time keep save-temps
-    res-usage resource-usage src-in-ptx source-in-ptx no-compress compress extra-device-vectorization err-no
-    display-error-number allow-unsupported-compiler forward-unknown-to-host-compiler Wno-deprecated-gpu-targets
-    Wdefault-stream-launch Wmissing-launch-bounds Wext-lambda-captures-this dopt""".split())
+    c compile dc device-c dlto dlink-time-opt lto link run g debug G device-debug pg profile lineinfo
+    generate-line-info use_fast_math restrict expt-relaxed-constexpr expt-extended-lambda extended-lambda m64 v
+    verbose time keep save-temps res-usage resource-usage src-in-ptx source-in-ptx no-compress compress
+    extra-device-vectorization err-no display-error-number allow-unsupported-compiler
+    forward-unknown-to-host-compiler Wno-deprecated-gpu-targets Wdefault-stream-launch Wmissing-launch-bounds
+    Wext-lambda-captures-this dopt""".split())
 # It asks for something else than a program.
 ANOTHER_RESULT = frozenset("E M MM preprocess ptx cubin fatbin lib shared dlink device-link dryrun".split())
-FOR_THE_COMPILER = re.compile(r"-(f|m|W|pthread|w$|std=|U.|isystem|include)")
+FOR_THE_COMPILER = re.compile(r"-(f|m|W|pthread|w$|U.|isystem|include)")
 FOR_THE_LINKER = re.compile(r"-[lL].|-Wl,")
 OF_THE_TOOLKIT = re.compile(r"-l(cu|nv)|-L.*cuda")
 # nvcc's flags that g++ has too: how they are written there.

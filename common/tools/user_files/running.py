@@ -99,7 +99,9 @@ NOT_IN_C = re.compile(r'^\s*#\s*include\s*[<"](cu(?!da\w*\.h)|cuda_(fp|bf|pipe)|
 
 def _is_c(file: str, asked: Asked) -> bool:
     """A .c file is C, but for one that asks for what the engine has in C++ alone."""
-    return file.endswith(".c") and not asked.all_are_cuda and not NOT_IN_C.search(Path(file).read_text(errors="replace"))
+    if not file.endswith(".c") or asked.all_are_cuda:
+        return False
+    return not NOT_IN_C.search(Path(file).read_text(errors="replace"))
 
 
 def _as_c(command: list[str], asked: Asked) -> list[str]:

@@ -366,13 +366,17 @@ __global__ void much_static(int* x) {
   __syncthreads();
   x[threadIdx.x] = large[threadIdx.x ^ 1];
 }
-CASE(too_much_static_shared) { much_static<<<1, N>>>(zeros<int>(N)); }  // too_much_static_shared
+CASE(too_much_static_shared) {
+  much_static<<<1, N>>>(zeros<int>(N));  // too_much_static_shared
+}
 
 __global__ void much_dynamic(int* x) {
   extern __shared__ int large_part[];
   large_part[threadIdx.x] = 1;
   x[threadIdx.x] = large_part[threadIdx.x];
 }
-CASE(dynamic_shared_without_opting_in) { much_dynamic<<<1, N, 64 * 1024>>>(zeros<int>(N)); }  // dynamic_shared_without_opting_in
+CASE(dynamic_shared_without_opting_in) {
+  much_dynamic<<<1, N, 64 * 1024>>>(zeros<int>(N));  // dynamic_shared_without_opting_in
+}
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -391,8 +391,12 @@ CASE(before_a_constant_table) { more_than_there_are<<<1, N>>>(zeros<float>(N), 2
 __global__ void asserts(int n) { assert(n > 5); }  // assertion
 
 CASE(assertion) { asserts<<<1, 1>>>(3); }
-CASE(too_many_threads) { through_null<<<1, 2048>>>(zeros<int>(1)); }  // too_many_threads
-CASE(block_of_no_threads) { through_null<<<1, 0>>>(zeros<int>(1)); }  // block_of_no_threads
+CASE(too_many_threads) {
+  through_null<<<1, 2048>>>(zeros<int>(1));  // too_many_threads
+}
+CASE(block_of_no_threads) {
+  through_null<<<1, 0>>>(zeros<int>(1));  // block_of_no_threads
+}
 
 // ---- clusters
 
@@ -432,7 +436,9 @@ __global__ void __cluster_dims__(2) one_cell(int* out) {
 }
 CASE(blocks_of_a_cluster_add_to_one_element) { one_cell<<<2, 1>>>(zeros<int>(1)); }
 
-CASE(cluster_that_the_grid_is_no_multiple_of) { leaves<<<3, N>>>(zeros<int>(N)); }  // cluster_that_the_grid_is_no_multiple_of
+CASE(cluster_that_the_grid_is_no_multiple_of) {
+  leaves<<<3, N>>>(zeros<int>(N));  // cluster_that_the_grid_is_no_multiple_of
+}
 
 // ---- what kernels allocate, and print
 
