@@ -3,8 +3,8 @@
 A command is a file in common/tools/commands: its docstring's first line is its help, `add_arguments(parser)` its
 flags, `run(arguments)` its work; it returns the exit status or raises Failure. Only the chosen command is imported.
 `passes_on(flag)`, if it is there, says which unknown flags are meant for the chapters' programs; they come as
-arguments.passed_on. What follows -- is for the user's own program: it comes as arguments.after, to a command that has
-TAKES_WORDS_AFTER.
+arguments.passed_on. `read(words)`, if it is there, first writes the words as argparse wants them. What follows -- is
+for the user's own program: it comes as arguments.after, to a command that has TAKES_WORDS_AFTER.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def _parse(name: str, words: list[str]) -> tuple[ModuleType, argparse.Namespace]
                      formatter_class=_Help)
     command.add_arguments(parser)
     words, after = _split(words)
-    arguments, unknown = parser.parse_known_args(words)
+    arguments, unknown = parser.parse_known_args(getattr(command, "read", list)(words))
     arguments.after = after
     if after and not getattr(command, "TAKES_WORDS_AFTER", False):
         parser.error(f"nothing can follow -- here, and {after[0]} does")

@@ -7,7 +7,14 @@ from typing import NoReturn
 
 from tools.base import GPUS, Failure, complain, in_words
 from tools.showing import traced_files
-from tools.user_files import add_file_arguments, add_no_races, files_of, goes_to_a_compiler, run_and_conclude
+from tools.user_files import (
+    add_file_arguments,
+    add_no_races,
+    files_of,
+    goes_to_a_compiler,
+    in_one_word,
+    run_and_conclude,
+)
 
 DESCRIPTION = "CUDA programs on a machine without a GPU: compiled by g++ for an engine that finds their mistakes."
 
@@ -44,7 +51,7 @@ def main(prefix: Path, version: str, words: "list[str] | None" = None) -> int:
     end = words.index("--") if "--" in words else len(words)
     try:
         parser = _parser(prefix, version)
-        arguments, unknown = parser.parse_known_args(words[:end])
+        arguments, unknown = parser.parse_known_args(in_one_word(words[:end]))
         for flag in unknown:
             if not goes_to_a_compiler(flag):
                 parser.error(f"unrecognized arguments: {flag}")

@@ -9,11 +9,14 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "simt/cuda/handles.h"
 #include "simt/cuda/host.h"
 #include "simt/cuda/host_checks.h"
+#include "simt/trace/stream_order.h"
 
 using Work = std::function<cudaError_t()>;
 
@@ -35,18 +38,29 @@ struct SimtGraphExec {
 
 namespace {
 
-// Which streams are captured, into which graph, and by which the capture was begun.
+// One that has begun and not ended.
+struct Capture {
+  SimtGraph* graph;
+  cudaStreamCaptureMode mode;
+  std::thread::id thread;
+  bool spoilt = false;  // by a call that it forbids
+  simt::StreamOrder order = {};
+};
+
+// Which streams are captured, and by which the capture was begun; of each graph that is being made, its capture.
 struct Captures {
   std::mutex mutex;
   std::map<cudaStream_t, SimtGraph*> streams;
   std::map<cudaStream_t, SimtGraph*> begun;
   std::map<cudaEvent_t, SimtGraph*> events;
+  std::map<SimtGraph*, Capture> of;
 };
 Captures& captures() {
   static auto& all = *new Captures;
   return all;
 }
-std::atomic<int> under_way = 0;  // captures
+std::atomic<int> under_way = 0;        // captures
+thread_local bool runs_graph = false;  // the engine calls the runtime for a graph's nodes: no call of the program's
 
 SimtGraphNode* add_node(SimtGraph* graph, Work work, const cudaGraphNode_t* dependencies, std::size_t count) {
   graph->nodes.push_back(std::make_unique<SimtGraphNode>());
@@ -77,10 +91,29 @@ std::vector<SimtGraphNode*> in_order(const SimtGraph& graph) {
 }
 
 cudaError_t run_steps(const std::vector<std::pair<SimtGraphNode*, Work>>& steps) {
+  const bool outer = std::exchange(runs_graph, true);
+  cudaError_t error = cudaSuccess;
   for (const auto& [node, work] : steps)
-    if (work)
-      if (const cudaError_t error = work(); error != cudaSuccess) return error;
-  return simt::broken();
+    if (work && error == cudaSuccess) error = work();
+  runs_graph = outer;
+  return error != cudaSuccess ? error : simt::broken();
+}
+
+// The call fails if any of the captures under way is one of those that forbid it, and spoils them.
+template <class Forbids>
+cudaError_t forbidden(const char* call, cudaError_t code, const char* why, const Forbids& forbids) {
+  if (under_way == 0 || runs_graph) return cudaSuccess;
+  bool any = false;
+  {
+    const std::lock_guard lock(captures().mutex);
+    for (auto& [graph, capture] : captures().of) {
+      if (!forbids(capture)) continue;
+      any = capture.spoilt = true;
+    }
+  }
+  if (!any) return cudaSuccess;
+  return simt::fail(
+      code, std::string(call) + ": not allowed while a stream is captured: " + why + "; the capture has failed, too");
 }
 
 cudaError_t work_of(const cudaKernelNodeParams& p, Work* work) {
@@ -123,8 +156,56 @@ bool simt::is_captured(cudaStream_t stream) {
 
 cudaError_t simt::capture(cudaStream_t stream, Work work) {
   const std::lock_guard lock(captures().mutex);
-  add_node(captures().streams.at(stream), std::move(work), nullptr, 0);  // captured in an order that is right
+  SimtGraph* const graph = captures().streams.at(stream);
+  captures().of.at(graph).order.begin(stream);
+  if (captures().of.at(graph).spoilt)
+    return fail(cudaErrorStreamCaptureInvalidated, "the stream's capture has failed: a call before was not allowed");
+  add_node(graph, std::move(work), nullptr, 0);  // captured in an order that is right
   return cudaSuccess;
+}
+
+cudaError_t simt::unsafe_in_capture(const char* call) {
+  return forbidden(call, cudaErrorStreamCaptureUnsupported, "it might wait for that stream", [](const Capture& one) {
+    return one.mode == cudaStreamCaptureModeGlobal ||
+           (one.mode == cudaStreamCaptureModeThreadLocal && one.thread == std::this_thread::get_id());
+  });
+}
+
+cudaError_t simt::waits_in_capture(const char* call) {
+  return forbidden(call, cudaErrorStreamCaptureUnsupported, "it waits for that stream, too",
+                   [](const Capture&) { return true; });
+}
+
+cudaError_t simt::waits_in_capture(const char* call, cudaStream_t stream) {
+  return forbidden(call, cudaErrorStreamCaptureUnsupported, "it waits for that stream", [=](const Capture& one) {
+    const auto found = captures().streams.find(stream);
+    return found != captures().streams.end() && found->second == one.graph;
+  });
+}
+
+cudaError_t simt::waits_in_capture(const char* call, cudaEvent_t event) {
+  return forbidden(call, cudaErrorCapturedEvent, "the event was recorded in that stream", [=](const Capture& one) {
+    const auto found = captures().events.find(event);
+    return found != captures().events.end() && found->second == one.graph;
+  });
+}
+
+cudaError_t simt::comes_into_capture(const char* call, cudaStream_t stream, bool waited_for) {
+  if (stream != nullptr) return cudaSuccess;
+  if (const cudaError_t error = forbidden(
+          call, cudaErrorStreamCaptureImplicit, "it is work for the default stream, which waits for that stream",
+          [](const Capture& one) {
+            return std::any_of(one.graph->streams.begin(), one.graph->streams.end(),
+                               [](cudaStream_t captured) { return captured->blocking; });
+          });
+      error != cudaSuccess)
+    return error;
+  return waited_for ? unsafe_in_capture(call) : cudaSuccess;
+}
+
+cudaError_t simt::comes_into_stream(const char* call, cudaStream_t stream) {
+  if (const cudaError_t error = check_stream(call, stream); error != cudaSuccess) return error;
+  return comes_into_capture(call, stream);
 }
 
 void simt::recorded_in_capture(cudaEvent_t event, cudaStream_t stream) {
@@ -134,6 +215,7 @@ void simt::recorded_in_capture(cudaEvent_t event, cudaStream_t stream) {
   const auto found = captures().streams.find(stream);
   if (found == captures().streams.end()) return;
   captures().events[event] = found->second;
+  captures().of.at(found->second).order.record(event, stream);
   mark(found->second, [=] { simt::host_checks::recorded(event, stream); });
 }
 
@@ -144,17 +226,21 @@ void simt::waits_in_capture(cudaStream_t stream, cudaEvent_t event) {
   if (found == captures().events.end()) return;
   captures().streams[stream] = found->second;
   found->second->streams.insert(stream);
+  captures().of.at(found->second).order.wait(stream, event);
   mark(found->second, [=] { simt::host_checks::waits_for_event(stream, event); });
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  if (const cudaError_t error = simt::check_stream("cudaStreamBeginCapture", stream); error != cudaSuccess)
+    return error;
   if (stream == nullptr)
     return simt::fail(cudaErrorStreamCaptureUnsupported, "cudaStreamBeginCapture: of the default stream");
   const std::lock_guard lock(captures().mutex);
   if (captures().streams.contains(stream))
     return simt::fail(cudaErrorIllegalState, "cudaStreamBeginCapture: the stream is captured already");
-  captures().streams[stream] = captures().begun[stream] = new SimtGraph;
-  captures().begun[stream]->streams.insert(stream);
+  SimtGraph* const graph = captures().streams[stream] = captures().begun[stream] = new SimtGraph;
+  graph->streams.insert(stream);
+  captures().of[graph] = {graph, mode, std::this_thread::get_id()};
   ++under_way;
   return cudaSuccess;
 }
@@ -168,13 +254,26 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   captures().begun.erase(found);
   std::erase_if(captures().streams, [&](const auto& each) { return each.second == made; });
   std::erase_if(captures().events, [&](const auto& each) { return each.second == made; });
+  Capture& capture = captures().of.at(made);
+  const bool spoilt = capture.spoilt, joined = capture.order.knows_all(stream);
+  captures().of.erase(made);
   --under_way;
-  *graph = made;
-  return cudaSuccess;
+  *graph = spoilt || !joined ? nullptr : made;
+  if (*graph != nullptr) return cudaSuccess;
+  delete made;
+  return spoilt ? simt::fail(cudaErrorStreamCaptureInvalidated,
+                             "cudaStreamEndCapture: there is no graph, as a call before was not allowed")
+                : simt::fail(cudaErrorStreamCaptureUnjoined,
+                             "cudaStreamEndCapture: there is no graph, as this stream does not wait for what another "
+                             "captured stream does last (cudaEventRecord() there, cudaStreamWaitEvent() here)");
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = simt::is_captured(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  const std::lock_guard lock(captures().mutex);
+  const auto found = captures().streams.find(stream);
+  *status = found == captures().streams.end()        ? cudaStreamCaptureStatusNone
+            : captures().of.at(found->second).spoilt ? cudaStreamCaptureStatusInvalidated
+                                                     : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 
@@ -276,6 +375,7 @@ cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  if (graph == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaGraphInstantiate: a null graph");
   const std::vector<SimtGraphNode*> order = in_order(*graph);
   if (order.size() != graph->nodes.size())
     return simt::fail(cudaErrorInvalidValue,
@@ -314,6 +414,8 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGra
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return simt::broken(); }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  if (const cudaError_t error = simt::comes_into_stream("cudaGraphLaunch", stream); error != cudaSuccess) return error;
+  if (executable == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaGraphLaunch: a null graph");
   if (simt::is_captured(stream)) return simt::capture(stream, [steps = executable->steps] { return run_steps(steps); });
   // All of it comes after what the stream has had, and before what the stream gets next.
   const auto key = reinterpret_cast<cudaEvent_t>(executable);

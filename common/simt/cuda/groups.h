@@ -45,10 +45,11 @@ T shuffle_any(const char* name, unsigned mask, const T& value, int source, const
   }
 }
 
-// Tiles of 64 threads and more: a barrier of the calling thread's tile, and where each of its threads leaves a pointer
-// for the others, from one barrier to the next: the calling thread's place in that array, by their numbers.
+// Tiles of 64 threads and more: a barrier of the calling thread's tile, and the pointer that each of its threads leaves
+// for the others, from one barrier to the next. Threads are told by their numbers in the block.
 void tile_sync(const char* name, unsigned size, const char* file, int line);
-void** tile_operands();
+void set_tile_operand(const void* of_this_thread);
+const void* tile_operand(unsigned thread);
 
 // Each lane's operand and result in a reduction or a scan.
 template <class T, class Op>
@@ -368,11 +369,11 @@ requires(Size > 32) class thread_block_tile<Size, Parent> {
   // What `compute` makes of all threads' values, by their ranks.
   template <class T, class Compute>
   static T together(const char* name, const T& value, Compute compute, const char* file, int line) {
-    void** const own = simt::tile_operands();
-    *own = const_cast<T*>(&value);
+    simt::set_tile_operand(&value);
     simt::tile_sync(name, Size, file, line);
-    void** const first = own - thread_rank();
-    const T result = compute([&](unsigned rank) -> const T& { return *static_cast<const T*>(first[rank]); });
+    const unsigned first = simt::thread_number() - thread_rank();
+    const T result =
+        compute([&](unsigned rank) -> const T& { return *static_cast<const T*>(simt::tile_operand(first + rank)); });
     simt::tile_sync(name, Size, file, line);
     return result;
   }

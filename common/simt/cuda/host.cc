@@ -6,16 +6,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
 
 #include "simt/cuda/graphs.h"
+#include "simt/cuda/handles.h"
 #include "simt/cuda/host_checks.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/kernel_heap.h"
 #include "simt/engine/modules.h"
 
 namespace {
@@ -40,12 +43,14 @@ class HostMemory {
     const std::lock_guard lock(mutex_);
     return blocks_.erase(static_cast<const char*>(pointer)) != 0;
   }
-  bool contains(const void* pointer) const {
+  simt::host_checks::HostBlock at(const void* pointer) const {
     const std::lock_guard lock(mutex_);
     const auto* p = static_cast<const char*>(pointer);
-    auto block = blocks_.upper_bound(p);
-    return block != blocks_.begin() && p < std::prev(block)->first + std::prev(block)->second;
+    const auto after = blocks_.upper_bound(p);
+    if (after == blocks_.begin() || p >= std::prev(after)->first + std::prev(after)->second) return {};
+    return {std::prev(after)->first, std::prev(after)->second};
   }
+  bool contains(const void* pointer) const { return at(pointer).begin != nullptr; }
 
  private:
   mutable std::mutex mutex_;
@@ -54,7 +59,9 @@ class HostMemory {
 
 }  // namespace
 
-bool simt::host_checks::registered(const void* pointer) { return HostMemory::instance().contains(pointer); }
+simt::host_checks::HostBlock simt::host_checks::registered(const void* pointer) {
+  return HostMemory::instance().at(pointer);
+}
 
 // ---- launches
 
@@ -104,6 +111,8 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
   using namespace simt;
   if (const cudaError_t before = broken(); before != cudaSuccess) return before;
   const cudaError_t error = [&] {
+    if (const cudaError_t wrong = comes_into_stream("its launch", c.stream); wrong != cudaSuccess)
+      return fail(wrong, "kernel " + kernel_name(kernel) + ": " + cudaGetErrorString(wrong));
     if (const std::string much = too_much_shared(kernel, c.shared_bytes); !much.empty())
       return fail(cudaErrorInvalidValue, "kernel " + kernel_name(kernel) + ": " + much);
     const auto one = host_checks::alone();
@@ -114,11 +123,14 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
   }();
   host_checks::launched();
   if (error == cudaSuccess) return error;
-  std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
-  note_failed_launch(cudaGetErrorString(error));
   // A launch that was refused leaves CUDA as it was. After a mistake in a kernel nothing works any more.
-  const bool in_kernel = error >= cudaErrorIllegalAddress && error != cudaErrorLaunchOutOfResources &&
-                         error != cudaErrorCooperativeLaunchTooLarge && error != cudaErrorInvalidClusterSize;
+  const bool in_kernel = error >= cudaErrorIllegalAddress && error <= cudaErrorNotSupported &&
+                         error != cudaErrorLaunchOutOfResources && error != cudaErrorCooperativeLaunchTooLarge;
+  std::string message = cudaGetErrorString(error);
+  if (const std::string at = in_kernel ? "" : host_checks::caller(); !at.empty())
+    message += " (launched at " + at + ")";
+  std::fprintf(stderr, "%s\n", message.c_str());
+  note_failed_launch(message);
   if (in_kernel) breaks(error);
   return in_kernel ? cudaSuccess : error;
 }
@@ -273,6 +285,7 @@ cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return cudaMallocHost(pointer, bytes, 0); }
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned) {
+  if (const cudaError_t error = simt::unsafe_in_capture("cudaMallocHost"); error != cudaSuccess) return error;
   *pointer = simt::host_checks::allocate_pinned(bytes);
   if (*pointer == nullptr) *pointer = std::malloc(std::max<std::size_t>(bytes, 1));
   if (*pointer == nullptr)
@@ -287,6 +300,7 @@ cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
 
 cudaError_t cudaFreeHost(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
+  if (const cudaError_t error = simt::unsafe_in_capture("cudaFreeHost"); error != cudaSuccess) return error;
   if (!HostMemory::instance().remove(pointer))
     return simt::fail(cudaErrorInvalidValue,
                       "cudaFreeHost: the pointer is not one of cudaMallocHost's, or freed already");
@@ -302,18 +316,18 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
+  simt::host_checks::unregistered(pointer);
   if (HostMemory::instance().remove(pointer)) return cudaSuccess;
   return simt::fail(cudaErrorHostMemoryNotRegistered, "cudaHostUnregister: the memory is not registered");
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  if (!HostMemory::instance().contains(host))
+    return simt::fail(cudaErrorInvalidValue,
+                      "cudaHostGetDevicePointer: the memory is neither of cudaHostAlloc() nor registered");
   *device = host;
   return cudaSuccess;
 }
-
-cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
-
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
 
 cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
   constexpr std::size_t alignment = 512;
@@ -410,8 +424,8 @@ cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaD
 cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return simt::broken(); }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return simt::broken(); }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return simt::broken(); }
-cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
-  return cudaMalloc(pointer, bytes);
+cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t, cudaStream_t stream) {
+  return cudaMallocAsync(pointer, bytes, stream);
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
@@ -472,7 +486,9 @@ cudaError_t simt::copy_symbol(const char* name, const void* symbol, std::size_t 
 
 // ---- streams and events
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
@@ -491,7 +507,8 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStr
 cudaError_t cudaCtxResetPersistingL2Cache() { return simt::broken(); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaStreamWaitEvent: a null event");
+  if (const cudaError_t error = simt::check_event("cudaStreamWaitEvent", event); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::check_stream("cudaStreamWaitEvent", stream); error != cudaSuccess) return error;
   simt::host_checks::waits_for_event(stream, event);
   simt::waits_in_capture(stream, event);
   return simt::broken();
@@ -505,16 +522,15 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::comes_into_stream("cudaLaunchHostFunc", stream); error != cudaSuccess)
+    return error;
   if (simt::is_captured(stream)) return simt::capture(stream, [=] { return function(data), cudaSuccess; });
   simt::host_checks::waited(nullptr, true);
   function(data);
   return cudaSuccess;
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventQuery: a null event");
-  return cudaEventSynchronize(event);
-}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   return cudaEventRecord(event, stream);
@@ -558,11 +574,51 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
 }
 
 cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaSuccess; }
-cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
 
-cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit) {
-  *value = 0;
+namespace {
+// As a program has set them; at first, as on a GPU. Only the heap's size has a meaning here.
+std::size_t* limit_of(cudaLimit limit) {
+  static std::size_t limits[] = {1024, 1 << 20, simt::KernelHeap::instance().size(), 2, 2048, 64, 0};
+  return limit >= 0 && limit < std::size(limits) ? &limits[limit] : nullptr;
+}
+}  // namespace
+
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
+  std::size_t* const its = limit_of(limit);
+  if (its == nullptr) return simt::fail(cudaErrorUnsupportedLimit, "cudaDeviceSetLimit: there is no such limit");
+  *its = value;
+  if (limit == cudaLimitMallocHeapSize) simt::KernelHeap::instance().set_size(value);
   return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
+  const std::size_t* const its = limit_of(limit);
+  if (its == nullptr) return simt::fail(cudaErrorUnsupportedLimit, "cudaDeviceGetLimit: there is no such limit");
+  *value = *its;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, device); error != cudaSuccess) return error;
+  if (text == nullptr || length < 13)
+    return simt::fail(
+        cudaErrorInvalidValue,
+        "cudaDeviceGetPCIBusId: the text has 13 characters, and there is room for " + std::to_string(length));
+  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", properties.pciDomainID, properties.pciBusID,
+                properties.pciDeviceID);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  for (*device = 0; *device < count; ++*device) {
+    char its[16];
+    if (cudaDeviceGetPCIBusId(its, sizeof its, *device) == cudaSuccess && std::strcmp(its, text) == 0)
+      return cudaSuccess;
+  }
+  return simt::fail(cudaErrorInvalidValue, std::string("cudaDeviceGetByPCIBusId: there is no ") + text);
 }
 
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -63,12 +64,39 @@ struct Place {
   }
 };
 
+// What a kernel has touched of a block of the host's memory.
+struct Touched {
+  enum : std::uint8_t { read = 1, written = 2 };
+  std::vector<std::uint8_t> bytes;
+  const void* read_at = nullptr;
+  const void* written_at = nullptr;
+};
+
+// Of an asynchronous copy, or a kernel, the host's end.
 struct Copy {
   std::uintptr_t begin, end;
   std::uintptr_t first_page, end_of_pages;  // those in which the allocation has nothing else
   bool into_host;
   cudaStream_t stream;
+  std::uint32_t operation;  // its number in the stream
   Place place;
+  const void* kernel = nullptr;  // if it is none of a copy
+  Touched touched = {};          // by that
+
+  bool concerns(std::uintptr_t address, bool write) const {
+    if (address < begin || address >= end) return false;
+    if (kernel == nullptr) return into_host || write;
+    return (touched.bytes[address - begin] & (write ? Touched::read | Touched::written : Touched::written)) != 0;
+  }
+  std::string what(bool write) const {
+    if (kernel == nullptr)
+      return "the cudaMemcpyAsync at " + place.line() + (into_host ? " writes" : " reads") +
+             ", without having waited for its stream: the copy may not be done";
+    const bool its_write = !write || touched.read_at == nullptr;
+    return "kernel " + kernel_name(kernel) + (its_write ? " writes" : " reads") + " at " +
+           line_of(its_write ? touched.written_at : touched.read_at) +
+           ", without having waited for it: the kernel may not be done";
+  }
 };
 
 struct State {
@@ -76,6 +104,10 @@ struct State {
   std::map<void*, Place> allocations;
   std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
   std::vector<Copy> copies;
+  std::map<std::uintptr_t, Touched> touched;  // by the kernel that runs: blocks, by their begin
+  cudaStream_t stream = nullptr;              // of that kernel
+  const void* kernel = nullptr;
+  std::uint32_t operation = 0;
   std::set<cudaStream_t> on_their_own;        // streams for which the default stream does not wait
   bool running = false;                       // a kernel, perhaps
   std::atomic<const void*> prints = nullptr;  // a kernel that has printed, and that nobody has waited for
@@ -109,33 +141,56 @@ void protect_all(State& s) {
     if (copy.into_host) protect(copy, PROT_NONE);
 }
 
+// The copies are others now.
+void note_range(const State& s) {
+  AwaitedRange all = {~std::uintptr_t(0), 0};
+  for (const Copy& copy : s.copies) all = {std::min(all.begin, copy.begin), std::max(all.end, copy.end)};
+  awaited = s.copies.empty() ? AwaitedRange() : all;
+}
+
+// What it is that host code touches too early, if it does; it is said once. `flag`: the host looks whether it is there.
+std::string touches(State& s, std::uintptr_t address, bool write, bool flag = false) {
+  const auto in =
+      std::find_if(s.copies.begin(), s.copies.end(), [&](const Copy& c) { return c.concerns(address, write); });
+  if (in == s.copies.end()) return "";
+  const std::string what = flag && in->kernel != nullptr ? "" : in->what(write);
+  protect(*in, PROT_READ | PROT_WRITE);
+  s.copies.erase(in);
+  note_range(s);
+  return what;
+}
+
+void say_of_host(bool write, const std::string& line, const std::string& what) {
+  found_mistake(std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", what " + what);
+}
+
 // Host code has touched a page that it may not, or whose other bytes it may not; in any case it goes on.
 bool touched(const void* address, bool write, const std::string& line) {
   State& s = state();
-  std::string message;
+  std::string what;
   {
     const std::lock_guard lock(s.mutex);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     const auto block = s.pinned.upper_bound(a);
-    if (block == s.pinned.begin() || a >= up_to_page(std::prev(block)->first + std::prev(block)->second)) return false;
-    const auto in = std::find_if(s.copies.begin(), s.copies.end(),
-                                 [&](const Copy& c) { return a >= c.begin && a < c.end && (c.into_host || write); });
-    if (in != s.copies.end()) {
-      message = std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", what the " +
-                "cudaMemcpyAsync at " + in->place.line() + (in->into_host ? " writes" : " reads") +
-                ", without having waited for its stream: the copy may not be done";
-      protect(*in, PROT_READ | PROT_WRITE);
-      s.copies.erase(in);
-    } else {
-      const std::uintptr_t begin = a / page() * page();
-      mprotect(reinterpret_cast<void*>(begin), page(), PROT_READ | PROT_WRITE);
-    }
+    const bool pinned = block != s.pinned.begin() && a < up_to_page(std::prev(block)->first + std::prev(block)->second);
+    if (!pinned && std::none_of(s.copies.begin(), s.copies.end(),
+                                [&](const Copy& c) { return a >= c.first_page && a < c.end_of_pages; }))
+      return false;
+    what = touches(s, a, write);
+    if (what.empty()) mprotect(reinterpret_cast<void*>(a / page() * page()), page(), PROT_READ | PROT_WRITE);
   }
-  if (!message.empty()) found_mistake(message);
+  if (!what.empty()) say_of_host(write, line, what);
   return true;
 }
 
 GlobalShadow* shadow() { return kernels_are_traced() ? race_detector().global() : nullptr; }
+
+// What is ordered is known of programs whose kernels are not traced, too.
+StreamOrder& streams() {
+  static StreamOrder& own = *new StreamOrder;
+  GlobalShadow* const global = shadow();
+  return global != nullptr ? global->streams() : own;
+}
 
 }  // namespace
 
@@ -170,6 +225,35 @@ void freeing(void* pointer) {
   if (!block || block->start != address) return;
   s.allocations.erase(pointer);
   if (GlobalShadow* const global = shadow()) global->freed(pointer, block->bytes);
+}
+
+// Found when it has to be said.
+static std::function<std::string()> call_here(const char* call) {
+  return [call, at = Place::here()] { return "the " + std::string(call) + " at " + at.line(); };
+}
+
+void allocated_in(cudaStream_t stream, void* pointer, std::size_t bytes) {
+  if (!watching()) return;
+  const auto one = alone();
+  if (GlobalShadow* const global = shadow()) global->allocated_in(stream, pointer, bytes, call_here("cudaMallocAsync"));
+}
+
+void freeing_in(cudaStream_t stream, void* pointer) {
+  if (!watching()) return;
+  const auto one = alone();
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto block = DeviceMemory::instance().live_block_at(address);
+  GlobalShadow* const global = shadow();
+  if (global != nullptr && block && block->start == address)
+    global->freed_in(stream, pointer, block->bytes, call_here("cudaFreeAsync"));
+}
+
+void kernel_allocated(void* memory, std::size_t bytes) {
+  if (GlobalShadow* const global = watching() ? shadow() : nullptr) global->forget(memory, bytes);
+}
+
+void kernel_freed() {
+  if (watching() && kernels_are_traced()) race_detector().forget_allocations();
 }
 
 void all_freed() {
@@ -246,63 +330,128 @@ bool free_pinned(void* pointer) {
   const auto [begin, bytes] = *block;
   std::erase_if(s.copies,
                 [begin = begin, bytes = bytes](const Copy& c) { return c.begin >= begin && c.begin < begin + bytes; });
+  note_range(s);
   munmap(pointer, bytes);
   s.pinned.erase(block);
   return true;
 }
 
-static void host_end(const void* host, std::size_t bytes, bool into_host, cudaStream_t stream) {
+static void begins(State& s, Copy&& copy) {
+  s.copies.push_back(std::move(copy));
+  if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
+  note_range(s);
+}
+
+static void host_end(const void* host, std::size_t bytes, bool into_host, cudaStream_t stream,
+                     std::uint32_t operation) {
+  const HostBlock block = registered(host);
+  if (block.begin == nullptr) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  const auto a = reinterpret_cast<std::uintptr_t>(host);
-  const auto block = s.pinned.upper_bound(a);
-  if (block == s.pinned.begin() || a >= std::prev(block)->first + std::prev(block)->second) return;
-  const auto [begin, allocated] = *std::prev(block);
-  const std::uintptr_t end = a + bytes;
-  const std::uintptr_t end_of_pages = end >= begin + allocated ? up_to_page(end) : end / page() * page();
-  s.copies.push_back({a, end, up_to_page(a), end_of_pages, into_host, stream, Place::here()});
-  if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
+  const auto a = reinterpret_cast<std::uintptr_t>(host), end = a + bytes;
+  const auto pinned = s.pinned.find(reinterpret_cast<std::uintptr_t>(block.begin));
+  const bool to_the_end = pinned != s.pinned.end() && end >= pinned->first + pinned->second;
+  begins(s, {a, end, up_to_page(a), to_the_end ? up_to_page(end) : end / page() * page(), into_host, stream, operation,
+             Place::here()});
+}
+
+bool kernel_touches(const void* pc, const void* address, std::size_t bytes, bool writes) {
+  const HostBlock block = registered(address);
+  if (block.begin == nullptr) return false;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  Touched& touched = s.touched[reinterpret_cast<std::uintptr_t>(block.begin)];
+  touched.bytes.resize(block.bytes);
+  const std::size_t at = static_cast<std::size_t>(static_cast<const char*>(address) - block.begin);
+  for (std::size_t i = at; i < std::min(at + bytes, block.bytes); ++i)
+    touched.bytes[i] |= writes ? Touched::written : Touched::read;
+  (writes ? touched.written_at : touched.read_at) = pc;
+  return true;
+}
+
+void unregistered(const void* begin) {
+  if (!watching()) return;
+  const HostBlock block = registered(begin);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto a = reinterpret_cast<std::uintptr_t>(block.begin);
+  for (const Copy& copy : s.copies)
+    if (copy.begin >= a && copy.begin < a + block.bytes) protect(copy, PROT_READ | PROT_WRITE);
+  std::erase_if(s.copies, [&](const Copy& c) { return c.begin >= a && c.begin < a + block.bytes; });
+  note_range(s);
 }
 
 void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   if (!watching() || bytes == 0) return;
   const auto one = alone();
-  host_end(to, bytes, true, stream);
-  host_end(from, bytes, false, stream);
   GlobalShadow* const global = shadow();
+  const std::uint32_t operation = global != nullptr
+                                      ? global->stream_begins(stream, nullptr, call_here("cudaMemcpyAsync"))
+                                      : streams().begin(stream);
+  host_end(to, bytes, true, stream, operation);
+  host_end(from, bytes, false, stream, operation);
   if (global == nullptr || !global->streams().several()) return;
   const DeviceMemory& memory = DeviceMemory::instance();
-  global->stream_begins(stream, nullptr, [at = Place::here()] { return "the cudaMemcpyAsync at " + at.line(); });
   if (memory.contains(from)) global->copy_access(from, bytes, false);
   if (memory.contains(to)) global->copy_access(to, bytes, true);
 }
 
-void launching(cudaStream_t stream, const void* kernel) {
+void set_begins(const void* to, std::size_t bytes, cudaStream_t stream) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->stream_begins(stream, kernel, nullptr);
+  GlobalShadow* const global = shadow();
+  if (global == nullptr || !global->streams().several() || !DeviceMemory::instance().contains(to)) return;
+  global->stream_begins(stream, nullptr, call_here("cudaMemsetAsync"));
+  global->copy_access(to, bytes, true);
+}
+
+void launching(cudaStream_t stream, const void* kernel) {
+  if (!watching()) return;
+  const auto one = alone();
+  GlobalShadow* const global = shadow();
+  State& s = state();
+  s.operation = global != nullptr ? global->stream_begins(stream, kernel, nullptr) : streams().begin(stream);
+  s.stream = stream;
+  s.kernel = kernel;
 }
 void recorded(cudaEvent_t event, cudaStream_t stream) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().record(event, stream);
+  streams().record(event, stream);
 }
 void waits_for_event(cudaStream_t stream, cudaEvent_t event) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().wait(stream, event);
+  streams().wait(stream, event);
 }
 void waited_for_event(cudaEvent_t event) {
+  if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().host_waits_for_event(event);
+  streams().host_waits_for_event(event);
 }
+bool has_ended(cudaEvent_t event, bool itself) {
+  if (!watching()) return true;
+  const auto one = alone();
+  return streams().has_ended(event, itself);
+}
+static void awaited_touched(const void* pc, std::uintptr_t address, bool write, bool is_flag) {
+  State& s = state();
+  std::string what;
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.lifted > 0) return;
+    what = touches(s, address, write, is_flag);
+  }
+  if (!what.empty()) say_of_host(write, line_of(pc), what);
+}
+
 void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow()) global->streams().made(stream, blocking);
+  streams().made(stream, blocking);
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  if (blocking)
-    s.on_their_own.erase(stream);
-  else
-    s.on_their_own.insert(stream);
+  if (!blocking) s.on_their_own.insert(stream);
 }
 
 void launched() {
@@ -310,22 +459,38 @@ void launched() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.running = true;
+  for (auto& [begin, touched] : s.touched) {
+    const std::uintptr_t end = begin + touched.bytes.size();
+    const bool pinned = s.pinned.contains(begin);
+    begins(s, {begin,
+               end,
+               up_to_page(begin),
+               pinned ? up_to_page(end) : end / page() * page(),
+               touched.written_at != nullptr,
+               s.stream,
+               s.operation,
+               {},
+               s.kernel,
+               std::move(touched)});
+  }
+  s.touched.clear();
   DeviceMemory::instance().kernels_run();
 }
 
 void waited(cudaStream_t stream, bool all) {
   if (!watching()) return;
   const auto one = alone();
-  if (GlobalShadow* const global = shadow())
-    all ? global->streams().host_waits() : global->streams().host_waits(stream);
+  all ? streams().host_waits() : streams().host_waits(stream);
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto done = [&](const Copy& copy) {
-    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream));
+    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream)) ||
+           streams().host_knows(copy.stream, copy.operation);
   };
   for (const Copy& copy : s.copies)
     if (done(copy)) protect(copy, PROT_READ | PROT_WRITE);
   std::erase_if(s.copies, done);
+  note_range(s);
   if (!s.copies.empty()) protect_all(s);
   s.prints = nullptr;
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
@@ -350,6 +515,8 @@ Lifted::~Lifted() {
     DeviceMemory::instance().close();
   }
 }
+
+std::string caller() { return watching() ? Place::here().line() : ""; }
 
 void at_end() {
   if (!watching()) return;
@@ -385,6 +552,10 @@ void at_end() {
 }
 
 }  // namespace simt::host_checks
+
+void simt::host_touches_awaited(const void* pc, const void* address, bool write, bool is_flag) {
+  host_checks::awaited_touched(pc, reinterpret_cast<std::uintptr_t>(address), write, is_flag);
+}
 
 void simt::prints() {
   if (watching() && worker != nullptr && worker->in_kernel())

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <mutex>
+#include <string>
 
 #include "simt/cuda/runtime.h"
 
@@ -16,11 +17,16 @@ std::unique_lock<std::recursive_mutex> alone();
 
 void allocated(void* pointer, std::size_t bytes, bool managed);
 void freeing(void* pointer);
+void allocated_in(cudaStream_t stream, void* pointer, std::size_t bytes);  // cudaMallocAsync
+void freeing_in(cudaStream_t stream, void* pointer);
 void written(const void* to, std::size_t bytes);
 void copied(const void* to, const void* from, std::size_t bytes);
 void copied_to_host(const char* call, const void* to, const void* from, std::size_t bytes);
 // cudaMemcpy of a piece of something, of which copied_to_host() is not asked.
 cudaError_t copy_piece(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+// By malloc() and the like in kernels.
+void kernel_allocated(void* memory, std::size_t bytes);
+void kernel_freed();
 void library_reads(const char* call, const void* from, std::size_t bytes);  // all of it, or a part
 void all_freed();                                                           // cudaDeviceReset()
 
@@ -29,8 +35,17 @@ void* allocate_pinned(std::size_t bytes);
 bool free_pinned(void* pointer);  // false if it is none of these
 // An asynchronous copy from or to it goes on, until its stream is waited for.
 void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+void set_begins(const void* to, std::size_t bytes, cudaStream_t stream);  // cudaMemsetAsync
 
-bool registered(const void* pointer);  // cudaHostRegister(), or pinned
+// Of cudaHostRegister(), or pinned: its first byte and its length; null if it is no such memory.
+struct HostBlock {
+  const char* begin = nullptr;
+  std::size_t bytes = 0;
+};
+HostBlock registered(const void* pointer);
+void unregistered(const void* begin);
+// A kernel, at pc, does so; false if it is no such memory. Host code has to wait for the kernel then.
+bool kernel_touches(const void* pc, const void* address, std::size_t bytes, bool writes);
 // Has the program had managed, pinned or registered memory? What kernels store there, nobody copies.
 bool kernels_reach_host();
 void kernels_reach_host_now();  // from now on
@@ -41,6 +56,8 @@ void waited(cudaStream_t stream, bool all);  // for everything, or for the strea
 void recorded(cudaEvent_t event, cudaStream_t stream);
 void waits_for_event(cudaStream_t stream, cudaEvent_t event);
 void waited_for_event(cudaEvent_t event);
+// Whether the host has waited, one way or another, for all that comes before the event; `itself`: and for the event.
+bool has_ended(cudaEvent_t event, bool itself);
 void made_stream(cudaStream_t stream, bool blocking);
 // While this lives, the engine itself may touch what host code may not.
 class Lifted {
@@ -50,6 +67,8 @@ class Lifted {
   Lifted(const Lifted&) = delete;
   Lifted& operator=(const Lifted&) = delete;
 };
+
+std::string caller();  // the line of the program's that has called the runtime; empty if it is not watched
 
 void at_end();  // says what was never freed, and which failures nobody looked at
 

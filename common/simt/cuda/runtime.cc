@@ -10,9 +10,12 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <string>
+#include <unordered_set>
 
 #include "simt/cuda/graphs.h"
+#include "simt/cuda/handles.h"
 #include "simt/cuda/host_checks.h"
 #include "simt/cuda/host_memory.h"
 #include "simt/cuda/launch_syntax.h"
@@ -24,15 +27,37 @@
 #include "simt/engine/launch.h"
 #include "simt/engine/shared_memory.h"
 
-struct SimtStream {};
-
-struct SimtEvent {
-  std::chrono::steady_clock::time_point time;
-  bool recorded = false;
-  cudaStream_t stream = nullptr;  // in which it was recorded
-};
-
 namespace {
+
+// Those of a kind that a program has made and not destroyed.
+template <class Handle>
+class Live {
+ public:
+  void made(Handle handle) {
+    const std::lock_guard lock(mutex_);
+    all_.insert(handle);
+  }
+  bool destroyed(Handle handle) {
+    const std::lock_guard lock(mutex_);
+    return all_.erase(handle) != 0;
+  }
+  bool has(Handle handle) {
+    const std::lock_guard lock(mutex_);
+    return all_.contains(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<Handle> all_;
+};
+Live<cudaStream_t>& streams() {
+  static auto& all = *new Live<cudaStream_t>;
+  return all;
+}
+Live<cudaEvent_t>& events() {
+  static auto& all = *new Live<cudaEvent_t>;
+  return all;
+}
 
 thread_local int current_device = 0;
 
@@ -63,31 +88,60 @@ std::string hexadecimal(const void* address) {
 
 }  // namespace
 
-cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
-  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
-  if (pointer == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaMalloc: no place for the pointer");
-  if (simt::DeviceVariable::may_have(pointer)) simt::host_touches_variable(__builtin_return_address(0), pointer, true);
+namespace simt {
+static cudaError_t allocate(const char* call, void** pointer, std::size_t bytes, const void* caller) {
+  if (const cudaError_t error = broken(); error != cudaSuccess) return error;
+  if (pointer == nullptr) return fail(cudaErrorInvalidValue, std::string(call) + ": no place for the pointer");
+  if (DeviceVariable::may_have(pointer)) host_touches_variable(caller, pointer, true);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  const simt::HostMemory info = simt::host_memory();
-  if (bytes <= info.free) *pointer = simt::DeviceMemory::instance().allocate(bytes);
+  const HostMemory info = host_memory();
+  if (bytes <= info.free) *pointer = DeviceMemory::instance().allocate(bytes);
   if (*pointer != nullptr) {
-    simt::host_checks::allocated(*pointer, bytes, false);
+    host_checks::allocated(*pointer, bytes, false);
     return cudaSuccess;
   }
-  return simt::fail(cudaErrorMemoryAllocation, "cudaMalloc: " + std::to_string(bytes) + " bytes asked for, " +
-                                                   std::to_string(info.free) + " of " + std::to_string(info.total) +
-                                                   " are free");
+  return fail(cudaErrorMemoryAllocation, std::string(call) + ": " + std::to_string(bytes) + " bytes asked for, " +
+                                             std::to_string(info.free) + " of " + std::to_string(info.total) +
+                                             " are free");
+}
+
+static cudaError_t free(const char* call, void* pointer) {
+  host_checks::freeing(pointer);
+  const std::string wrong = DeviceMemory::instance().free(pointer);
+  if (wrong.empty()) return cudaSuccess;
+  return fail(cudaErrorInvalidValue, std::string(call) + ": " + hexadecimal(pointer) + " is " + wrong);
+}
+}  // namespace simt
+
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
+  if (const cudaError_t error = simt::unsafe_in_capture("cudaMalloc"); error != cudaSuccess) return error;
+  return simt::allocate("cudaMalloc", pointer, bytes, __builtin_return_address(0));
+}
+
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
+  if (const cudaError_t error = simt::comes_into_stream("cudaMallocAsync", stream); error != cudaSuccess) return error;
+  const cudaError_t error = simt::allocate("cudaMallocAsync", pointer, bytes, __builtin_return_address(0));
+  if (error == cudaSuccess && bytes > 0) simt::host_checks::allocated_in(stream, *pointer, bytes);
+  return error;
 }
 
 cudaError_t cudaFree(void* pointer) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (pointer == nullptr) return cudaSuccess;
+  if (const cudaError_t error = simt::unsafe_in_capture("cudaFree"); error != cudaSuccess) return error;
   simt::host_checks::waited(nullptr, true);
-  simt::host_checks::freeing(pointer);
-  const std::string wrong = simt::DeviceMemory::instance().free(pointer);
-  if (wrong.empty()) return cudaSuccess;
-  return simt::fail(cudaErrorInvalidValue, "cudaFree: " + hexadecimal(pointer) + " is " + wrong);
+  return simt::free("cudaFree", pointer);
+}
+
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::comes_into_stream("cudaFreeAsync", stream); error != cudaSuccess) return error;
+  // A graph uses the memory each time that it runs.
+  if (simt::is_captured(stream)) return simt::capture(stream, [] { return cudaSuccess; });
+  if (pointer == nullptr) return cudaSuccess;
+  simt::host_checks::freeing_in(stream, pointer);
+  return simt::free("cudaFreeAsync", pointer);
 }
 
 static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -129,12 +183,15 @@ cudaError_t simt::host_checks::copy_piece(void* to, const void* from, std::size_
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = simt::comes_into_capture("cudaMemcpy", nullptr, true); error != cudaSuccess)
+    return error;
   const cudaError_t error = simt::host_checks::copy_piece(to, from, bytes, kind);
   if (error == cudaSuccess) simt::host_checks::copied_to_host("cudaMemcpy", to, from, bytes);
   return error;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (const cudaError_t error = simt::comes_into_stream("cudaMemcpyAsync", stream); error != cudaSuccess) return error;
   if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemcpy(to, from, bytes, kind); });
   const cudaError_t error = copy(to, from, bytes, kind);
   if (error != cudaSuccess) return error;
@@ -143,7 +200,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   return cudaSuccess;
 }
 
-cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+static cudaError_t set(void* to, int value, std::size_t bytes) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (bytes == 0) return cudaSuccess;
   const std::string wrong = not_on_device(to, bytes);
@@ -156,9 +213,18 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   return cudaSuccess;
 }
 
+cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+  if (const cudaError_t error = simt::comes_into_capture("cudaMemset", nullptr, true); error != cudaSuccess)
+    return error;
+  return set(to, value, bytes);
+}
+
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemset(to, value, bytes); });
-  return cudaMemset(to, value, bytes);
+  if (const cudaError_t error = simt::comes_into_stream("cudaMemsetAsync", stream); error != cudaSuccess) return error;
+  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return set(to, value, bytes); });
+  const cudaError_t error = set(to, value, bytes);
+  if (error == cudaSuccess && bytes > 0) simt::host_checks::set_begins(to, bytes, stream);
+  return error;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -168,65 +234,96 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  *stream = new SimtStream;
-  simt::host_checks::made_stream(*stream, true);
-  return cudaSuccess;
+cudaError_t simt::check_stream(const char* call, cudaStream_t stream) {
+  if (stream == nullptr || streams().has(stream)) return cudaSuccess;
+  return fail(cudaErrorInvalidResourceHandle,
+              std::string(call) + ": the stream has been destroyed, or was never created");
 }
 
+cudaError_t simt::check_event(const char* call, cudaEvent_t event) {
+  if (event != nullptr && events().has(event)) return cudaSuccess;
+  return fail(cudaErrorInvalidResourceHandle, std::string(call) + (event == nullptr ? ": a null event"
+                                                                                    : ": the event has been destroyed, "
+                                                                                      "or was never created"));
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  *stream = new SimtStream;
-  simt::host_checks::made_stream(*stream, (flags & 1) == 0);  // cudaStreamNonBlocking
+  *stream = new SimtStream{(flags & cudaStreamNonBlocking) == 0};
+  streams().made(*stream);
+  simt::host_checks::made_stream(*stream, (*stream)->blocking);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
-  return cudaSuccess;
+  if (simt::worker != nullptr && simt::worker->in_kernel()) return cudaSuccess;  // of a kernel's own
+  if (streams().destroyed(stream)) return cudaSuccess;
+  return simt::fail(cudaErrorInvalidResourceHandle,
+                    std::string("cudaStreamDestroy: ") +
+                        (stream == nullptr ? "of the default stream" : "the stream has been destroyed already"));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (const cudaError_t error = simt::check_stream("cudaStreamSynchronize", stream); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::waits_in_capture("cudaStreamSynchronize", stream); error != cudaSuccess)
+    return error;
   simt::host_checks::waited(stream, false);
   return simt::broken();
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new SimtEvent;
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  events().made(*event);
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
-
-cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags) { return cudaEventCreateWithFlags(event, flags); }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return cudaSuccess;
+  const cudaError_t error = simt::check_event("cudaEventDestroy", event);
+  events().destroyed(event);
+  return error;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
-  if (event == nullptr) return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventRecord: a null event");
+  if (const cudaError_t error = simt::check_event("cudaEventRecord", event); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::check_stream("cudaEventRecord", stream); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::comes_into_capture("cudaEventRecord", stream); error != cudaSuccess) return error;
   simt::recorded_in_capture(event, stream);
   event->time = std::chrono::steady_clock::now();
-  event->recorded = true;
+  event->recorded = !simt::is_captured(stream);  // there it orders the nodes of a graph
   event->stream = stream;
-  simt::host_checks::recorded(event, stream);
+  if (event->recorded) simt::host_checks::recorded(event, stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (event != nullptr) {
-    simt::host_checks::waited(event->stream, false);
-    simt::host_checks::waited_for_event(event);
-  }
+  if (const cudaError_t error = simt::check_event("cudaEventSynchronize", event); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::waits_in_capture("cudaEventSynchronize", event); error != cudaSuccess)
+    return error;
+  simt::host_checks::waited(event->stream, false);
+  simt::host_checks::waited_for_event(event);
   return simt::broken();
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
-  if (start == nullptr || stop == nullptr || !start->recorded || !stop->recorded)
-    return simt::fail(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime: an event that was never recorded");
+  for (const cudaEvent_t event : {start, stop}) {
+    if (const cudaError_t error = simt::check_event("cudaEventElapsedTime", event); error != cudaSuccess) return error;
+    if (!event->recorded || !event->timed)
+      return simt::fail(cudaErrorInvalidResourceHandle,
+                        std::string("cudaEventElapsedTime: an event that ") +
+                            (event->timed ? "was never recorded" : "has no time (cudaEventDisableTiming)"));
+  }
+  if (!simt::host_checks::has_ended(start, /*itself=*/false) || !simt::host_checks::has_ended(stop, /*itself=*/true))
+    return simt::fail(cudaErrorNotReady,
+                      "cudaEventElapsedTime: the host has not waited for the event (cudaEventSynchronize()), and on a "
+                      "GPU it may not have come yet: there is no time");
   *milliseconds = std::chrono::duration<float, std::milli>(stop->time - start->time).count();
   return cudaSuccess;
 }
@@ -288,6 +385,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.maxThreadsPerMultiProcessor = 2048;  // as blocks_per_multiprocessor() has it
   p.maxBlocksPerMultiProcessor = 32;
   p.memoryBusWidth = 64;
+  p.clockRate = 1000 * 1000;  // clock64() counts nanoseconds
+  p.pciBusID = device + 1;
   p.totalConstMem = 64 * 1024;
   p.clusterLaunch = 1;
   p.cooperativeLaunch = p.managedMemory = p.concurrentManagedAccess = p.unifiedAddressing = p.canMapHostMemory = 1;
@@ -387,6 +486,7 @@ cudaError_t cudaDeviceSynchronize() {
         cudaErrorNotSupported, &simt::worker->current(), simt::line_of(__builtin_return_address(0)),
         "cudaDeviceSynchronize() inside a kernel, which CUDA has had no more since version 12: kernels that a "
         "kernel launches run after it");
+  if (const cudaError_t error = simt::waits_in_capture("cudaDeviceSynchronize"); error != cudaSuccess) return error;
   simt::host_checks::waited(nullptr, true);
   return simt::broken();
 }

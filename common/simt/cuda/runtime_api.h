@@ -295,7 +295,7 @@ struct cudaDeviceProp {
   int maxBlocksPerMultiProcessor;
   size_t reservedSharedMemPerBlock;
   size_t totalConstMem;
-  int clockRate;        // kHz; 0: not known
+  int clockRate;        // kHz, of what clock() counts
   int memoryClockRate;  // kHz; 0: not known
   int managedMemory;
   int concurrentManagedAccess;
@@ -356,7 +356,7 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxSharedMemoryPerBlock = 8,
   cudaDevAttrWarpSize = 10,
-  cudaDevAttrClockRate = 13,  // kHz; 0: not known
+  cudaDevAttrClockRate = 13,  // kHz
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrIntegrated = 18,
   cudaDevAttrComputeMode = 20,
@@ -454,6 +454,8 @@ cudaError_t cudaSetDevice(int device) SIMT_C(cudaSetDevice);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) SIMT_C(cudaGetDeviceProperties);
 cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, int device)
     SIMT_C(cudaDeviceGetAttribute);
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) SIMT_C(cudaDeviceGetPCIBusId);
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) SIMT_C(cudaDeviceGetByPCIBusId);
 cudaError_t cudaDeviceSynchronize(void) SIMT_C(cudaDeviceSynchronize);
 cudaError_t cudaRuntimeGetVersion(int* version) SIMT_C(cudaRuntimeGetVersion);
 cudaError_t cudaDriverGetVersion(int* version) SIMT_C(cudaDriverGetVersion);

@@ -1,11 +1,9 @@
 #include "simt/cuda/thrust.h"
 
-#include <cstdlib>
-
+#include "simt/cuda/kernel_heap.h"
 #include "simt/cuda/runtime.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
-#include "simt/engine/host_ranges.h"
 
 namespace simt {
 
@@ -15,17 +13,14 @@ bool open_device_memory() {
 }
 
 void* allocate_for_thrust(std::size_t bytes) {
-  if (worker != nullptr && worker->in_kernel()) {
-    kernels_allocate();
-    return std::malloc(bytes);
-  }
+  if (worker != nullptr && worker->in_kernel()) return kernel_malloc(bytes);
   void* memory = nullptr;
   return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
 }
 
 void free_for_thrust(void* memory) {
   if (worker != nullptr && worker->in_kernel())
-    std::free(memory);
+    kernel_free(memory);
   else
     cudaFree(memory);
 }

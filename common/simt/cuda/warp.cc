@@ -39,11 +39,15 @@ void tile_sync(const char* name, unsigned size, const char* file, int line) {
                      int(std::min(size, block.x * block.y * block.z - first)), /*waits=*/true, /*of_tile=*/true);
 }
 
-void** tile_operands() {
-  thread_local std::vector<void*> operands(
+static const void*& place_of_operand(unsigned thread) {
+  thread_local std::vector<const void*> operands(
       max_block_threads);  // on the heap: a library that is loaded later has little else
-  return &operands[this_worker("tile").current().number];
+  return operands[thread];
 }
+void set_tile_operand(const void* of_this_thread) {
+  place_of_operand(this_worker("tile").current().number) = of_this_thread;
+}
+const void* tile_operand(unsigned thread) { return place_of_operand(thread); }
 
 unsigned match(const char* name, unsigned mask, std::uint64_t bits, const char* file, int line) {
   Match match = {bits, 0};

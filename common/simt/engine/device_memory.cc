@@ -78,7 +78,7 @@ std::uintptr_t DeviceMemory::find_room(std::size_t size) {
   }
 }
 
-void* DeviceMemory::allocate(std::size_t bytes) {
+void* DeviceMemory::allocate(std::size_t bytes, bool filled) {
   const std::lock_guard lock(mutex_);
   if (bytes > end_ - begin_) return nullptr;
   const std::size_t aligned = round_up(bytes, allocation_alignment());
@@ -86,7 +86,7 @@ void* DeviceMemory::allocate(std::size_t bytes) {
   const std::uintptr_t pages = find_room(size);
   if (pages == 0) return nullptr;
   if (!permit(pages, pages + size, PROT_READ | PROT_WRITE)) return nullptr;
-  std::memset(reinterpret_cast<void*>(pages), 0xff, size);
+  if (filled) std::memset(reinterpret_cast<void*>(pages), 0xff, size);
   next_ = pages + size + distance;
   Block& block = blocks_[pages] = {pages + size - aligned, bytes, pages + size, true};
   protect(block);

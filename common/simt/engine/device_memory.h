@@ -29,8 +29,8 @@ class DeviceMemory {
     bool managed = false;  // the host may touch it, too
   };
 
-  // Memory for `bytes` > 0, filled with 0xFF; null if there are no addresses or pages left.
-  void* allocate(std::size_t bytes);
+  // Memory for `bytes` > 0, filled with 0xFF or, if it need not be, 0; null if there are no addresses or pages left.
+  void* allocate(std::size_t bytes, bool filled = true);
 
   // Empty if the allocation was freed; else what is wrong with the pointer.
   std::string free(void* pointer);

@@ -55,6 +55,12 @@ constexpr ErrorName errors[] = {
     SIMT_ERROR(cudaErrorNotPermitted, "operation not permitted"),
     SIMT_ERROR(cudaErrorNotSupported, "operation not supported"),
     SIMT_ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    SIMT_ERROR(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+    SIMT_ERROR(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
+    SIMT_ERROR(cudaErrorStreamCaptureImplicit,
+               "operation would make the legacy stream depend on a capturing blocking stream"),
+    SIMT_ERROR(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
+    SIMT_ERROR(cudaErrorUnsupportedLimit, "limit is not supported on this architecture"),
     SIMT_ERROR(cudaErrorInvalidClusterSize, "cluster misconfiguration"),
     SIMT_ERROR(cudaErrorUnknown, "unknown error"),
 };

@@ -69,6 +69,8 @@ std::vector<std::string> failures_nobody_looked_at() {
   return said().failures;
 }
 
+AwaitedRange awaited;
+
 void when_host_touches(HostTouches pinned) { pinned_touched = pinned; }
 bool host_touches(const void* address, bool write, const std::string& line) {
   if (!watched) return false;

@@ -2,6 +2,7 @@
 // the end (front/report.h). A mistake that ends a launch is no finding but an error (error.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ std::vector<std::string> failures_nobody_looked_at();
 using HostTouches = bool (*)(const void* address, bool write, const std::string& line);
 void when_host_touches(HostTouches pinned);
 bool host_touches(const void* address, bool write, const std::string& line);
+
+// Addresses of the host's memory, from the first to the last, of which the device may still use some: host code that
+// tells of its accesses says so there. `is_flag`: by a volatile access, or an atomic function.
+struct AwaitedRange {
+  std::uintptr_t begin = 0, end = 0;
+};
+extern AwaitedRange awaited;
+void host_touches_awaited(const void* pc, const void* address, bool write, bool is_flag);
 
 // Host code, at this address in it, has touched what may be a device variable, by its name; and a kernel uses one. That
 // both do is a mistake. (Where they tell of their accesses.)

@@ -11,8 +11,6 @@
 namespace simt {
 namespace {
 
-bool heap_is_theirs = false;
-
 struct Range {
   std::uintptr_t begin, end;
   const char* kind;
@@ -71,8 +69,6 @@ std::vector<Range> read_ranges() {
 
 }  // namespace
 
-bool kernels_allocate() { return heap_is_theirs = true; }
-
 const char* host_memory_at(std::uintptr_t address) {
   if (is_thread_local(address)) return nullptr;
   static std::vector<Range>& ranges = *new std::vector<Range>;
@@ -85,8 +81,7 @@ const char* host_memory_at(std::uintptr_t address) {
     ranges = read_ranges();
     found = find();
   }
-  if (found == ranges.end() || found->kind == nullptr) return nullptr;
-  return heap_is_theirs && std::string(found->kind) == "its heap" ? nullptr : found->kind;
+  return found == ranges.end() ? nullptr : found->kind;
 }
 
 }  // namespace simt

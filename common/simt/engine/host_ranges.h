@@ -8,7 +8,4 @@ namespace simt {
 // "its heap", "its stack"; null for everything else: device memory, constants, the engine's own.
 const char* host_memory_at(std::uintptr_t address);
 
-// The program's kernels allocate memory themselves: it lies in the heap, which then says nothing.
-bool kernels_allocate();
-
 }  // namespace simt

@@ -15,9 +15,14 @@
 #include <tuple>
 #include <utility>
 
+#include "simt/cuda/kernel_heap.h"
 #include "simt/cuda/launch_syntax.h"
 #include "simt/cuda/thread.h"
 #include "simt/front/report.h"
+
+// nvcc's promises to its optimizer: nothing is made of them here.
+#define __builtin_assume(condition) static_cast<void>(0)
+#define __assume(condition) static_cast<void>(0)
 
 namespace simt {
 
@@ -78,6 +83,19 @@ template <class Call>
 Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   return {std::move(call), {grid, block, shared_bytes, stream}};
 }
+
+// An argument of printf() in device code: if it is a text, the device has to have it.
+template <class T>
+T printed(T argument) {
+  return argument;
+}
+#ifdef SIMT_TRACED
+__attribute__((always_inline)) inline const char* printed(const char* text) {
+  text_read(text);
+  return text;
+}
+__attribute__((always_inline)) inline const char* printed(char* text) { return printed(const_cast<const char*>(text)); }
+#endif
 
 // For functions of both sides whose two bodies differ.
 bool in_kernel();

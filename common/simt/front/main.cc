@@ -4,6 +4,8 @@
 //   simt-compile --kernels g++ FLAGS mine.cu       its kernels, as JSON
 //   simt-compile --rewritten g++ FLAGS mine.cu     what the compiler would see
 //
+// With -xcu before it, a file of another name is CUDA C++, too.
+//
 // A command that compiles no .cu file is run as it is: so it can be CMake's CXX_COMPILER_LAUNCHER.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,8 +26,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool is_cuda(const std::string& word) {
-  return !word.starts_with("-") && (word.ends_with(".cu") || word.ends_with(".cuh"));
+// `any`: -x cu, with which every source is CUDA C++.
+bool is_cuda(const std::string& word, bool any) {
+  if (word.starts_with("-")) return false;
+  const Words names = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c"};
+  return std::any_of(names.begin(), any ? names.end() : names.begin() + 2,
+                     [&](const std::string& name) { return word.ends_with(name); });
 }
 
 // The compiler's command, taken apart.
@@ -45,13 +51,17 @@ bool takes_a_word(const std::string& flag) {
 
 bool preprocesses(const std::string& flag) {
   if (flag == "-MD" || flag == "-MMD" || flag == "-MP") return true;
-  return flag.starts_with("-I") || flag.starts_with("-D") || flag.starts_with("-U");
+  for (const char* each : {"-I", "-D", "-U", "-isystem", "-include"})
+    if (flag.starts_with(each)) return true;
+  return false;
 }
 
 Command command_of(const Words& words) {
   Command command;
+  bool any = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
+    any = any || word == "-xcu";
     if (word.starts_with("-DSIMT_TRACED")) command.counts = true;
     if (takes_a_word(word) && i + 1 < words.size()) {
       command.preprocessing.push_back(word);
@@ -62,7 +72,7 @@ Command command_of(const Words& words) {
       command.object = words[++i];
     } else if (word == "-x" && i + 1 < words.size()) {
       ++i;
-    } else if (is_cuda(word)) {
+    } else if (is_cuda(word, any)) {
       command.source = word;
     } else if (word != "-c" && !word.starts_with("-x")) {
       command.compiler.push_back(word);
@@ -218,6 +228,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts, host);
+  for (const simt::front::Wrong& each : rewritten.mistakes)
+    std::cerr << each.file << ":" << each.line << ":1: error: " << each.what << "\n";
+  if (!rewritten.mistakes.empty()) return 1;
   if (mode == "--kernels") {
     print_kernels(rewritten);
     return 0;

@@ -60,13 +60,19 @@ struct Scope {
   enum Kind { names, type, function, block, other, member } kind;
   bool device = false;
   std::string name;  // of a namespace
+  bool host = true;  // the host may run it, too
 };
 
 class Rewriter {
  public:
   Rewriter(std::string_view text, bool inlining) : tokens_(tokens_of(text)), inlining_(inlining) {
-    for (std::size_t i = 0; i < tokens_.size(); ++i)
-      if (const Kind kind = tokens_[i].kind; kind != Kind::line && kind != Kind::foreign) code_.push_back(i);
+    bool engine = false;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      if (tokens_[i].kind == Kind::line) engine = names_engine(tokens_[i].text, engine);
+      if (tokens_[i].kind == Kind::line || tokens_[i].kind == Kind::foreign) continue;
+      code_.push_back(i);
+      of_the_engine_.push_back(engine);
+    }
     edits_.resize(code_.size());
     find_partners();
   }
@@ -81,9 +87,10 @@ class Rewriter {
       host->walk();
       take_bodies(*host);
     }
+    find_calls_of_the_host();
     Rewritten rewritten;
     rewritten.text = text();
-    if (allocates_) rewritten.text += "\nstatic const bool simt_kernels_allocate = ::simt::kernels_allocate();\n";
+    rewritten.mistakes = std::move(mistakes_);
     rewritten.kernels = std::move(kernels_);
     rewritten.has_main = has_main_;
     return rewritten;
@@ -549,6 +556,7 @@ class Rewriter {
           scopes_.push_back(scope(statement, i));
           if (scopes_.back().kind == Scope::function && !within) {
             const bool kernel = has(statement, i, "__global__"), device = has(statement, i, "__device__");
+            note_function(statement, i, kernel || device);
             functions_.push_back({i, {}, !kernel && (!device || has(statement, i, "__host__")), kernel || device});
           }
           statement = i + 1;
@@ -576,15 +584,108 @@ class Rewriter {
         assembly(i);
       else if (text == "cudaLaunchKernel" || text == "cudaLaunchCooperativeKernel")
         keep_type_of_kernel(i), discard(i);
-      else if ((text == "new" || text == "malloc") && !scopes_.empty() && scopes_.back().device)
-        allocates_ = true;
-      else if (text == "printf" && at(i + 1) == "(" && !scopes_.empty() && scopes_.back().device)
+      else if ((text == "new" || text == "delete" || text == "malloc" || text == "free") && in_device_code())
+        allocate(i);
+      else if (text == "printf" && at(i + 1) == "(" && in_device_code())
         print(i);
       else if (text.starts_with("cuda") && at(i + 1) == "(")
         discard(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
+      note_call(i);
     }
+  }
+
+  bool in_device_code() const { return !scopes_.empty() && scopes_.back().device; }
+
+  // Memory that a kernel allocates is its own heap's, and not the host's.
+  void allocate(Place i) {
+    const std::string_view before = i > 0 ? at(i - 1) : std::string_view(), after = at(i + 1);
+    if (!in_function() || before == "operator" || before == "." || before == "->") return;
+    if (at(i) == "new") {
+      if (after != "(") edits_[i].after += " (::simt::kernel_new)";  // else it says where
+    } else if (at(i) == "delete") {
+      if (before == "=") return;
+      const bool array = after == "[" && at(i + 2) == "]";
+      if (array) remove(i + 1, i + 3);
+      replace(i, array ? "::simt::kernel_delete_array %" : "::simt::kernel_delete %");
+    } else if (after == "(" && (before == "::" || !is_word(i - 1) || is_statement_keyword(before))) {
+      if (before == "::") remove(i > 1 && at(i - 2) == "std" ? i - 2 : i - 1, i);
+      replace(i, "::simt::kernel_" + std::string(at(i)));
+    }
+  }
+
+  // --- What only the host has ---
+
+  // Whether the lines behind the directive are of a header of the engine's.
+  static bool names_engine(std::string_view directive, bool before) {
+    const std::size_t quote = directive.find('"'), last = directive.rfind('"');
+    if (quote == last || directive.find_first_of("0123456789") != directive.find_first_not_of("# \t")) return before;
+    const std::string_view file = directive.substr(quote, last - quote);
+    for (const char* room : {"cuda", "engine", "front", "hopper", "include", "libraries", "ptx"})
+      if (file.find("/simt/" + std::string(room) + "/") != std::string_view::npos) return true;
+    return false;
+  }
+
+  void note_function(Place statement, Place open, bool device) {
+    const Declaration d = declaration(statement);
+    if (!d.is_function || d.is_operator || d.body != open) return;
+    for (const Scope& scope : scopes_)
+      if (&scope != &scopes_.back() && scope.kind != Scope::names) return;  // a member
+    const Place before = at(d.parameters - 1) == ">" ? d.parameters : d.parameters - 2;
+    if (device || has(d.begin, d.parameters, "constexpr") || has(d.begin, d.parameters, "consteval") ||
+        (before < d.parameters && at(before) == "::"))
+      return;
+    (of_the_engine_[open] ? of_the_device_ : of_the_host_).insert(d.name);
+  }
+
+  // A call by a function that is the device's alone: nvcc lets those of both sides call what the host has.
+  void note_call(Place i) {
+    if (at(i + 1) != "(" || i < 2 || !in_function() || !scopes_.back().device || scopes_.back().host) return;
+    const std::string_view before = at(i - 1);
+    if (before == "." || before == "->" || (is_word(i - 1) && !is_statement_keyword(before))) return;
+    if (before == "::" && at(i - 2) != "std") return;
+    if (before == "(" && (at(i - 2) == "decltype" || at(i - 2) == "sizeof" || at(i - 2) == "noexcept")) return;
+    calls_.push_back({i, functions_.empty() ? 0 : functions_.back().open});
+  }
+
+  // In the body and before it, the name may be another thing's: a parameter's, a lambda's.
+  bool is_another_thing(Place call, Place body) const {
+    for (Place k = statement_begin(body); k < call; ++k)
+      if (at(k) == at(call) && at(k + 1) != "(") return true;
+    return false;
+  }
+
+  bool in_system_headers(std::string_view name) const {
+    for (const Token& token : tokens_) {
+      if (token.kind != Kind::foreign) continue;
+      for (std::size_t at = token.text.find(name); at != std::string_view::npos; at = token.text.find(name, at + 1)) {
+        const auto part_of_word = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
+        const std::size_t end = at + name.size();
+        if ((at == 0 || !part_of_word(token.text[at - 1])) && end < token.text.size() && token.text[end] == '(')
+          return true;
+      }
+    }
+    return false;
+  }
+
+  void find_calls_of_the_host() {
+    static const std::set<std::string_view> of_the_library = {
+        "rand",   "srand",   "time", "fprintf", "sprintf", "puts",  "fopen",   "fclose", "scanf",
+        "fscanf", "getchar", "exit", "calloc",  "realloc", "fputs", "putchar", "atoi",   "atof"};
+    for (const auto& [call, body] : calls_) {
+      const std::string_view name = at(call);
+      if (of_the_device_.contains(name) || is_another_thing(call, body)) continue;
+      const bool own = of_the_host_.contains(name);
+      if (own ? at(call - 1) == "::" || in_system_headers(name) : !of_the_library.contains(name)) continue;
+      const auto [file, line] = line_of(call);
+      mistakes_.push_back({file, line,
+                           "device code calls " + std::string(name) + "(), which is the host's" +
+                               (own ? ": it needs __device__" : "")});
+    }
+    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Wrong& a, const Wrong& b) {
+      return std::tie(a.file, a.line) < std::tie(b.file, b.line);
+    });
   }
 
   void cluster_dims(Place i) {
@@ -600,6 +701,13 @@ class Rewriter {
     if (close == nowhere || (i > 0 && (at(i - 1) == "." || at(i - 1) == "->"))) return;
     edits_[expression_begin(i)].before += "(::simt::prints(), ";
     edits_[close].after += ")";
+    bool text = false;
+    for (Place k = i + 2; kind(k) == Kind::string; ++k) text = text || at(k).find('s') != std::string_view::npos;
+    const auto arguments = split(i + 2, close);
+    for (std::size_t n = 1; text && n < arguments.size(); ++n) {
+      edits_[arguments[n].first].before += "::simt::printed(";
+      edits_[arguments[n].second - 1].after += ")";
+    }
   }
 
   // A call of the runtime that is a statement: nobody looks at its error.
@@ -630,7 +738,8 @@ class Rewriter {
   // What the brace at `open` begins, in the statement from `begin`.
   Scope scope(Place begin, Place open) const {
     const bool device = has(begin, open, "__device__") || has(begin, open, "__global__");
-    if (in_function()) return {Scope::block, device || scopes_.back().device, ""};
+    const bool host = !device || has(begin, open, "__host__");
+    if (in_function()) return {Scope::block, device || scopes_.back().device, "", device ? host : scopes_.back().host};
     if (at(begin) == "inline" && at(begin + 1) == "namespace") ++begin;
     if (at(begin) == "namespace") return {Scope::names, false, words(begin + 1, open)};
     if (at(begin) == "extern" && kind(begin + 1) == Kind::string && begin + 2 == open) return {Scope::names, false, ""};
@@ -652,7 +761,7 @@ class Rewriter {
       i = text == "(" || text == "[" ? past(i) : i + 1;
     }
     if (parameters && members && (is_word(open - 1) || at(open - 1) == ">")) return {Scope::member, false, ""};
-    if (parameters) return {Scope::function, device, ""};
+    if (parameters) return {Scope::function, device, "", host};
     return {is_type ? Scope::type : Scope::other, false, ""};
   }
 
@@ -668,6 +777,7 @@ class Rewriter {
       const bool said = has(d, "inline") || has(d, "__inline__") || has(d, "__inline");
       return replace(i, said ? "__attribute__((always_inline))" : "inline __attribute__((always_inline))");
     }
+    if (d.is_function) of_the_device_.insert(d.name);
     if (text == "__global__") {
       replace(i, "__attribute__((noinline, noclone))");
       if (d.is_function) note_kernel(d, i);
@@ -842,6 +952,14 @@ class Rewriter {
   void launch(Place i) {
     const Place close = close_of_launch(i);
     if (close == nowhere) return;
+    const auto said = split(i + 3, close);
+    if ((said.size() < 2 || said.size() > 4) && !has(i, close, "...")) {
+      const auto [file, line] = line_of(i);
+      mistakes_.push_back(
+          {file, line,
+           "a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one " +
+               std::to_string(said.size())});
+    }
     const Place begin = expression_begin(i - 1);
     const bool by_call = deduced(i - 1);
     edits_[begin].before += by_call ? "::simt::deduced([&](auto&... simt_arguments) { " : "::simt::configure(";
@@ -942,13 +1060,19 @@ class Rewriter {
   std::vector<Place> partner_;     // of ( ) [ ] { }
   std::vector<Edit> edits_;
   bool inlining_;
+  std::vector<bool> of_the_engine_;  // of code_: written there
   std::map<std::string, Known> known_;
   std::vector<Scope> scopes_;
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
   std::vector<Function> functions_;
+  std::set<std::string_view> of_the_host_, of_the_device_;  // functions
+  struct Call {
+    Place name, body;  // the brace before the function's body that calls
+  };
+  std::vector<Call> calls_;  // by device code
+  std::vector<Wrong> mistakes_;
   bool has_main_ = false;
-  bool allocates_ = false;   // in a kernel
   bool by_pointer_ = false;  // kernels are launched by their addresses
   int variables_ = 0, guards_ = 0;
 };

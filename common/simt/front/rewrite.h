@@ -11,7 +11,9 @@
 //   __device__ int counter;              int counter; and the engine is told of it; in a function
 //                                        __attribute__((abi_tag("device"))) int counter;
 //   asm volatile("..." : "=r"(x) : ..)   ::simt::ptx(file, line, "...", ::simt::ptx_out<'r'>(x), ..)
-//   printf(..)                           (::simt::prints(), printf(..)) in device code
+//   printf("%s", s)                      (::simt::prints(), printf("%s", ::simt::printed(s))) in device code
+//   malloc(n), free(p)                   ::simt::kernel_malloc(n), ::simt::kernel_free(p) in device code
+//   new T, delete p                      new (::simt::kernel_new) T, ::simt::kernel_delete % p in device code
 //   __cluster_dims__(2, 1, 1)            ::simt::asks_for_cluster(2, 1, 1); at the beginning of the kernel
 //   __global__, __device__, ..           attributes, or nothing
 #pragma once
@@ -36,8 +38,15 @@ struct Kernel {
   int line;
 };
 
+struct Wrong {
+  std::string file;
+  int line;
+  std::string what;
+};
+
 struct Rewritten {
   std::string text;
+  std::vector<Wrong> mistakes;  // that nvcc refuses, and g++ does not, or in many lines
   std::vector<Kernel> kernels;  // those with a body
   bool has_main = false;
 };

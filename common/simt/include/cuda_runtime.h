@@ -8,6 +8,7 @@
 #include "simt/cuda/host.h"
 #include "simt/cuda/intrinsics.h"
 #include "simt/cuda/launch_syntax.h"
+#include "simt/cuda/packed.h"
 #include "simt/cuda/vectors.h"
 #include "simt/cuda/warp.h"
 #include "simt/engine/device_variables.h"

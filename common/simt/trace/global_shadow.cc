@@ -111,6 +111,24 @@ void GlobalShadow::freed(const void* address, std::size_t bytes) {
   for (std::uintptr_t place = begin / page_bytes; place <= (begin + bytes - 1) / page_bytes; ++place)
     pages_.erase(place);
   recent_.fill({});
+  allocated_in_streams_.erase(begin);
+}
+
+void GlobalShadow::forget(const void* address, std::size_t bytes) {
+  settle();
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  if (page_at(begin, false) == nullptr && page_at(begin + bytes - 1, false) == nullptr && bytes <= page_bytes) return;
+  mark_written(begin, bytes, false);
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    Page* const page = page_at(at, false);
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    if (page != nullptr && !page->cells.empty()) {
+      const std::size_t step = page->bytes ? 1 : 4;
+      std::fill(page->cells.begin() + static_cast<std::ptrdiff_t>(at % page_bytes / step),
+                page->cells.begin() + static_cast<std::ptrdiff_t>(((stop - 1) % page_bytes) / step + 1), Cell());
+    }
+    at = stop;
+  }
 }
 
 void GlobalShadow::host_writes(const void* to, std::size_t bytes) {
@@ -164,12 +182,13 @@ void GlobalShadow::host_copies(const void* to, const void* from, std::size_t byt
 
 // ---- streams
 
-void GlobalShadow::stream_begins(const void* stream, const void* kernel, std::function<std::string()> what) {
+std::uint32_t GlobalShadow::stream_begins(const void* stream, const void* kernel, std::function<std::string()> what) {
   const std::uint32_t number = streams_.begin(stream);
-  if (!streams_.several()) return;
+  if (!streams_.several()) return number;
   first_slice_ += static_cast<std::uint32_t>(slices_.size());
   slices_.clear();
   operations_.push_back({first_slice_, number, stream, kernel, std::move(what)});
+  return number;
 }
 
 const GlobalShadow::Operation& GlobalShadow::operation_of(const Event& event) const {
@@ -191,8 +210,10 @@ void GlobalShadow::race_of_streams(const Event& before, const std::function<std:
   const std::string other =
       its.kernel != nullptr ? "kernel " + kernel_name(its.kernel) + " at " + line_of(far(before.pc)) : its.what();
   if (!said_lines_.insert(line_of(far(pc)) + " " + other).second) return;
-  found_mistake(what() + " and the " + word(before.access) + " of the same memory by " + other +
-                " are not ordered: they are in different streams, and neither an event nor the host waits in between");
+  found_mistake(
+      what() + " and " +
+      (its.allocates ? other : std::string("the ") + word(before.access) + " of the same memory by " + other) +
+      " are not ordered: they are in different streams, and neither an event nor the host waits in between");
 }
 
 void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes) {
@@ -220,6 +241,35 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
         cell.read[0] = now;
       }
     }
+  }
+}
+
+void GlobalShadow::allocated_in(const void* stream, const void* memory, std::size_t bytes,
+                                std::function<std::string()> what) {
+  if (!streams_.several()) return;
+  stream_begins(stream, nullptr, std::move(what));
+  operations_.back().allocates = true;
+  slices_.push_back({0, 0, 0});
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  allocated_in_streams_[begin] = {begin + bytes, first_slice_};  // noted where it is first touched: with_cells()
+}
+
+void GlobalShadow::freed_in(const void* stream, const void* memory, std::size_t bytes,
+                            std::function<std::string()> what) {
+  if (!streams_.several()) return;
+  stream_begins(stream, nullptr, std::move(what));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const Page* const page = page_at(at, false);
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    const std::size_t step = page != nullptr && page->bytes ? 1 : 4;
+    for (; page != nullptr && !page->cells.empty() && at < stop; at += step) {
+      const Cell& cell = page->cells[at % page_bytes / step];
+      for (const Event* before : {&cell.written, &cell.read[0], &cell.read[1]})
+        if (!ordered_by_streams(*before) && !operation_of(*before).allocates)
+          return race_of_streams(*before, operations_.back().what, 0);
+    }
+    at = stop;
   }
 }
 
@@ -446,7 +496,15 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
 GlobalShadow::Page* GlobalShadow::with_cells(std::uintptr_t address, std::size_t odd_bytes) {
   Page* const page = page_at(address, true);
   if (page == nullptr) return nullptr;
-  if (page->cells.empty()) page->cells.resize(page_bytes / 4);
+  if (page->cells.empty()) {
+    Cell cell;
+    if (const auto after = allocated_in_streams_.upper_bound(address);
+        after != allocated_in_streams_.begin() && address < std::prev(after)->second.end) {
+      cell.written.slice = std::prev(after)->second.slice;
+      cell.written.access = Access::write;
+    }
+    page->cells.resize(page_bytes / 4, cell);
+  }
   if (!page->bytes && odd_bytes != 0) {
     std::vector<Cell> divided(page_bytes);
     for (std::size_t i = 0; i < page_bytes; ++i) divided[i] = page->cells[i / 4];

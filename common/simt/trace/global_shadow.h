@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ class GlobalShadow {
   // The host's part. Managed memory counts as written: nobody sees what the host does there.
   void allocated(const void* address, std::size_t bytes, bool written);
   void freed(const void* address, std::size_t bytes);
+  void forget(const void* address, std::size_t bytes);  // it is new memory, though other memory was there before
   void host_writes(const void* to, std::size_t bytes);
   bool any_written(const void* from, std::size_t bytes);
   // Of these bytes: how many pieces nobody has written, and the longest of them.
@@ -45,9 +47,12 @@ class GlobalShadow {
   void host_copies(const void* to, const void* from, std::size_t bytes);  // both on the device
 
   StreamOrder& streams() { return streams_; }
-  // The next launch, or copy, is one of this stream.
-  void stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
+  // The next launch, or copy, is one of this stream: its number there.
+  std::uint32_t stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
   void copy_access(const void* memory, std::size_t bytes, bool writes);
+  // cudaMallocAsync, cudaFreeAsync: `what`, in this stream, which comes before, or after, all that is done there.
+  void allocated_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
+  void freed_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
 
   void launch_begins();
   void block_begins(std::uint64_t block);
@@ -146,6 +151,7 @@ class GlobalShadow {
     const void* stream;
     const void* kernel;
     std::function<std::string()> what;  // of a copy: what it is called, which takes a while to find
+    bool allocates = false;             // or frees: it is no access
   };
   const Operation& operation_of(const Event& event) const;
   bool ordered_by_streams(const Event& event) const;
@@ -155,6 +161,11 @@ class GlobalShadow {
 
   StreamOrder streams_;
   std::vector<Operation> operations_;
+  struct InStream {
+    std::uintptr_t end;
+    std::uint32_t slice;
+  };
+  std::map<std::uintptr_t, InStream> allocated_in_streams_;  // by their begin
 
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   struct Recent {

@@ -9,6 +9,7 @@
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
 #include "simt/engine/host_ranges.h"
+#include "simt/engine/kernel_heap.h"
 #include "simt/engine/modules.h"
 #include "simt/hopper/bulk_copy.h"
 #include "simt/hopper/mbarrier.h"
@@ -142,15 +143,21 @@ void RaceDetector::check_bounds(const MemoryAccess& a) {
     if (a.address >= one.begin && a.address + a.size <= one.end) return;
   DeviceMemory& memory = DeviceMemory::instance();
   if (!memory.contains(reinterpret_cast<const void*>(a.address))) return;  // a device variable
-  const auto block = memory.live_block_at(a.address);
-  if (block && a.address + a.size <= block->start + block->bytes) {
-    allocations_[oldest_allocation_++ % allocations_.size()] = {block->start, block->start + block->bytes};
+  KernelHeap& heap = KernelHeap::instance();
+  Allocation in;
+  if (heap.has(a.address)) {
+    if (const auto block = heap.block_at(a.address)) in = {block->first, block->second};
+  } else if (const auto block = memory.live_block_at(a.address)) {
+    in = {block->start, block->start + block->bytes};
+  }
+  if (in.end != 0 && a.address + a.size <= in.end) {
+    allocations_[oldest_allocation_++ % allocations_.size()] = in;
     return;
   }
-  const std::uintptr_t first = block ? std::max(a.address, block->start + block->bytes) : a.address;
-  worker->fail(
-      cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
-      std::string("invalid ") + access_word(a.access) + " " + memory.where(reinterpret_cast<const void*>(first)));
+  const std::uintptr_t first = std::max(a.address, in.end);
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+               std::string("invalid ") + access_word(a.access) + " " +
+                   (heap.has(first) ? heap.where(first) : memory.where(reinterpret_cast<const void*>(first))));
 }
 
 // Of the engine's own templates, which have the arguments of a launch.
@@ -285,7 +292,7 @@ void RaceDetector::check_host_memory(const MemoryAccess& a) {
 }
 
 void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
-  if (host_checks::registered(reinterpret_cast<const void*>(a.address))) return;
+  if (host_checks::kernel_touches(a.pc, reinterpret_cast<const void*>(a.address), a.size, writes(a.access))) return;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
                std::string("invalid ") + (writes(a.access) ? "write" : "read") + " of memory of the host (" + kind +
                    "): a kernel can only use what cudaMalloc() and the like have given");
@@ -308,12 +315,24 @@ void RaceDetector::misaligned(const MemoryAccess& a) {
                    "-byte access is not a multiple of " + bytes);
 }
 
+// What a copy reads or writes of global memory.
+void RaceDetector::copy_touches(const void* pc, const void* global, std::size_t bytes, unsigned thread, Access access) {
+  MemoryAccess a = worker->memory_access(pc, global, bytes, access);
+  a.thread = thread;
+  check_bounds(a);
+  if (global_) {
+    check_variable_bounds(a);
+    if (a.space == MemoryAccess::global)
+      global_->access(a, shadow_);
+    else
+      check_host_memory(a);
+  }
+  check_dependency(pc, a.address, bytes, writes(access));
+}
+
 void RaceDetector::copy_starts(const Copy& copy, const PendingCopies& owner) {
-  if (global_ && copy.source_bytes > 0)
-    global_->access({copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, copy.thread,
-                     Access::read, MemoryAccess::global, SharedMemory::no_offset},
-                    shadow_);
-  check_dependency(copy.pc, reinterpret_cast<std::uintptr_t>(copy.global), copy.source_bytes, false);
+  if (copy.source_bytes > 0) copy_touches(copy.pc, copy.global, copy.source_bytes, copy.thread, Access::read);
+  if (global_) check_shared_bounds(worker->memory_access(copy.pc, copy.shared, copy.bytes, Access::write));
   const std::size_t offset = offset_in_shared(copy.shared);
   if (offset == SharedMemory::no_offset) return;
   if (const auto mistake = shadow_.copy_starts(offset, copy.bytes, in_cluster(copy.thread), copy.pc, &owner))
@@ -377,12 +396,8 @@ void RaceDetector::check_dependency(const BulkCopy& copy, bool writes) {
   if (copy.repeated || copy.kind == BulkCopy::remote) return;
   copy.for_each_piece([&](char*, const char* global, int bytes) {
     if (global == nullptr) return;
-    const auto address = reinterpret_cast<std::uintptr_t>(global);
-    if (global_)
-      global_->access({copy.pc, address, static_cast<std::size_t>(bytes), copy.thread,
-                       writes ? Access::atomic_write : Access::read, MemoryAccess::global, SharedMemory::no_offset},
-                      shadow_);
-    check_dependency(copy.pc, address, static_cast<std::size_t>(bytes), writes);
+    copy_touches(copy.pc, global, static_cast<std::size_t>(bytes), copy.thread,
+                 writes ? Access::atomic_write : Access::read);
   });
 }
 

@@ -28,6 +28,7 @@ class RaceDetector final : public Observer {
     locals_are_told = true;  // as the time of a kernel that does not end
   }
   GlobalShadow* global() { return global_.get(); }
+  void forget_allocations() { allocations_ = {}; }  // one of them is no more
 
   void launch_begins(const Launch& launch) override;
   void launch_ends() override;
@@ -77,6 +78,7 @@ class RaceDetector final : public Observer {
   void settle();
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
   void check_dependency(const BulkCopy& copy, bool writes);
+  void copy_touches(const void* pc, const void* global, std::size_t bytes, unsigned thread, Access access);
   std::string message_of(const Shadow::Mistake& mistake, Access access, std::size_t size, unsigned thread) const;
   void report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc);
   void report(const AsyncShadow::Mistake& mistake, const std::string& what, const void* pc);

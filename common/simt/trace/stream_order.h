@@ -37,6 +37,11 @@ class StreamOrder {
     return found != current_.end() && operation <= found->second;
   }
 
+  bool host_knows(Stream stream, std::uint32_t operation) const {
+    const auto found = host_.find(stream);
+    return found != host_.end() && operation <= found->second;
+  }
+
   void host_waits() {
     for (const auto& [stream, known] : known_) join(host_, known);
   }
@@ -46,18 +51,45 @@ class StreamOrder {
     for (const auto& [other, known] : known_)
       if (blocks(other)) join(host_, known);
   }
+  // The event is an operation of its stream, too.
   void record(const void* event, Stream stream) {
-    events_[event] = known_[stream];
-    if (stream != nullptr) return;
-    for (const auto& [other, known] : known_)
-      if (blocks(other)) join(events_[event], known);
+    Event& made = events_[event];
+    made = {known_[stream], stream, ++operations_};
+    if (stream == nullptr)
+      for (const auto& [other, known] : known_)
+        if (blocks(other)) join(made.before, known);
+    known_[stream][stream] = made.number;
   }
   void wait(Stream stream, const void* event) { join(known_[stream], events_[event]); }
   void host_waits_for_event(const void* event) { join(host_, events_[event]); }
+  // Whether the host has waited for what comes before the event; `itself`: and for the event.
+  bool has_ended(const void* event, bool itself) {
+    const Event& one = events_[event];
+    return std::all_of(one.before.begin(), one.before.end(),
+                       [&](const auto& each) { return host_[each.first] >= each.second; }) &&
+           (!itself || host_[one.stream] >= one.number);
+  }
+  // Whether all that was begun in any stream comes before what the stream begins next.
+  bool knows_all(Stream stream) {
+    const Known& own = known_[stream];
+    return std::all_of(known_.begin(), known_.end(), [&](const auto& each) {
+      const auto last = each.second.find(each.first), known = own.find(each.first);
+      return last == each.second.end() || (known != own.end() && known->second >= last->second);
+    });
+  }
 
  private:
+  struct Event {
+    Known before;  // the last operations that it comes after
+    Stream stream = nullptr;
+    std::uint32_t number = 0;
+  };
   static void join(Known& known, const Known& other) {
     for (const auto& [stream, operation] : other) known[stream] = std::max(known[stream], operation);
+  }
+  static void join(Known& known, const Event& event) {
+    join(known, event.before);
+    join(known, {{event.stream, event.number}});
   }
   bool blocks(Stream stream) const {
     const auto found = blocking_.find(stream);
@@ -68,7 +100,7 @@ class StreamOrder {
   std::uint32_t operations_ = 0;
   std::map<Stream, Known> known_;
   std::map<Stream, bool> blocking_;
-  std::map<const void*, Known> events_;
+  std::map<const void*, Event> events_;
   Known host_, current_;
 };
 

@@ -5,6 +5,7 @@
 #include "simt/cuda/thread.h"
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
+#include "simt/front/report.h"
 
 // What g++ has code call at an index that is beyond its dimension: of -fsanitize=bounds-strict, whose own library is
 // not here.
@@ -14,6 +15,13 @@ extern "C" [[noreturn]] void __ubsan_handle_out_of_bounds_abort(const void*, std
       cudaErrorIllegalAddress, &simt::worker->current(), simt::line_of(__builtin_return_address(0)),
       "out of bounds: an index is beyond its dimension (all of an array can be reached from a pointer to "
       "its first element)");
+}
+
+// A text that a kernel prints, byte by byte.
+void simt::text_read(const char* text) {
+  if (worker == nullptr || !worker->in_kernel()) return;
+  do worker->tell_of_access(__builtin_return_address(0), text, 1, Access::read);
+  while (*text++ != 0);
 }
 
 namespace simt::traced {

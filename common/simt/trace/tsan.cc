@@ -10,9 +10,11 @@
 
 namespace {
 
-bool of_a_kernel(const void* pc, const void* address, simt::Access access) {
+bool of_a_kernel(const void* pc, const void* address, simt::Access access, bool is_volatile = false) {
   if (simt::worker != nullptr && simt::worker->in_kernel()) return true;
   if (simt::DeviceVariable::may_have(address)) simt::host_touches_variable(pc, address, simt::writes(access));
+  if (const auto a = reinterpret_cast<std::uintptr_t>(address); a >= simt::awaited.begin && a < simt::awaited.end)
+    simt::host_touches_awaited(pc, address, simt::writes(access), is_volatile || simt::is_atomic(access));
   if (simt::host_writes != nullptr && simt::writes(access)) simt::host_writes(address);
   return false;
 }
@@ -24,7 +26,7 @@ __forceinline__ void note(const void* pc, const void* address, std::size_t size,
 // An access that a GPU makes in one piece.
 __forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access,
                                   bool is_volatile = false) {
-  if (!of_a_kernel(pc, address, access)) return;
+  if (!of_a_kernel(pc, address, access, is_volatile)) return;
   simt::Worker& worker = *simt::worker;
   if (reinterpret_cast<std::uintptr_t>(address) % size != 0 && !worker.computing())
     worker.observe(&simt::Observer::misaligned, worker.memory_access(pc, address, size, access));
@@ -134,7 +136,9 @@ extern "C" void __sanitizer_cov_trace_switch(std::uint64_t, const std::uint64_t*
 extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
-extern "C" void __tsan_vptr_update(void**, void*) {}
+extern "C" void __tsan_vptr_update(void** address, void*) {
+  note_aligned(__builtin_return_address(0), address, sizeof *address, simt::Access::write);
+}
 extern "C" void __tsan_vptr_read(void**) {}
 // __threadfence_block() is the one that is not sequentially consistent (cuda/thread.h).
 extern "C" void __tsan_atomic_thread_fence(int order) {

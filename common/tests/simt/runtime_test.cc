@@ -152,8 +152,12 @@ TEST(Runtime, streams_and_events) {
   EXPECT_GE(milliseconds, 0);
   EXPECT_LT(milliseconds, 1000);
   check(cudaEventDestroy(start));
+  EXPECT_EQ(cudaEventRecord(start, stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventDestroy(start), cudaErrorInvalidResourceHandle);
   check(cudaEventDestroy(stop));
   check(cudaStreamDestroy(stream));
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
 }
 
 TEST(Runtime, device) {

@@ -514,4 +514,58 @@ TEST(Wild, host_functions) {
   cudaGetLastError();
 }
 
+TEST(Wild, what_a_capture_forbids) {
+  cudaStream_t stream, other;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+  float *memory, *more = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 128), cudaSuccess);
+  cudaEvent_t event;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  const auto graph_after = [](cudaStream_t captured, cudaStreamCaptureMode mode, auto call, cudaError_t expected) {
+    cudaGraph_t graph = nullptr;
+    cudaStreamCaptureStatus status;
+    EXPECT_EQ(cudaStreamBeginCapture(captured, mode), cudaSuccess);
+    EXPECT_EQ(call(), expected);
+    EXPECT_EQ(cudaStreamIsCapturing(captured, &status), cudaSuccess);
+    EXPECT_EQ(status, expected == cudaSuccess ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated);
+    EXPECT_EQ(cudaStreamEndCapture(captured, &graph),
+              expected == cudaSuccess ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(graph != nullptr, expected == cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  };
+  constexpr auto global = cudaStreamCaptureModeGlobal, relaxed = cudaStreamCaptureModeRelaxed;
+  const auto allocate = [&] { return cudaMalloc(&more, 4); };
+  graph_after(stream, global, allocate, cudaErrorStreamCaptureUnsupported);
+  graph_after(stream, relaxed, allocate, cudaSuccess);
+  graph_after(
+      stream, relaxed, [] { return cudaDeviceSynchronize(); }, cudaErrorStreamCaptureUnsupported);
+  graph_after(
+      stream, global, [&] { return cudaStreamSynchronize(stream); }, cudaErrorStreamCaptureUnsupported);
+  graph_after(
+      stream, global, [&] { return cudaStreamSynchronize(other); }, cudaSuccess);
+  const auto clear = [&] { return cudaMemset(memory, 0, 128); };
+  graph_after(stream, relaxed, clear, cudaErrorStreamCaptureImplicit);
+  graph_after(other, relaxed, clear, cudaSuccess);  // for that stream the default stream does not wait
+  graph_after(other, global, clear, cudaErrorStreamCaptureUnsupported);
+  const auto wait = [&] { return cudaEventRecord(event, stream), cudaEventSynchronize(event); };
+  graph_after(stream, global, wait, cudaErrorCapturedEvent);
+  graph_after(
+      stream, global, [&] { return cudaMemsetAsync(memory, 0, 128, stream); }, cudaSuccess);
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorStreamCaptureImplicit), "cudaErrorStreamCaptureImplicit");
+
+  cudaGraph_t graph = nullptr;  // of two streams, of which one is not joined
+  EXPECT_EQ(cudaStreamBeginCapture(stream, global), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(other, event), cudaSuccess);
+  EXPECT_EQ(cudaMemsetAsync(memory, 0, 128, other), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(cudaFree(more), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(other), cudaSuccess);
+  cudaGetLastError();
+}
+
 }  // namespace wild

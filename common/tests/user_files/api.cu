@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cuda/pipeline>
 #include <numeric>
+#include <string>
 #include <vector>
 
 int failed = 0;
@@ -60,9 +61,11 @@ void graphs(float* x) {
   cudaEventRecord(event, one);
   cudaStreamWaitEvent(two, event, 0);
   add_all<float, 3><<<1, 32, 0, two>>>(x);
+  cudaEventRecord(event, two);
+  cudaStreamWaitEvent(one, event, 0);
   cudaMemcpyAsync(host, x, 128, cudaMemcpyDeviceToHost, one);
   cudaGraph_t graph;
-  cudaStreamEndCapture(one, &graph);
+  CHECK(cudaStreamEndCapture(one, &graph) == cudaSuccess);
   CHECK(x[5] == 0);
   cudaGraphExec_t executable;
   cudaGraphInstantiate(&executable, graph, nullptr, nullptr, 0);
@@ -128,6 +131,17 @@ __host__ __device__ int where() {
 #endif
 }
 __global__ void ask(int* out) { *out = where() + (flag = 0); }
+
+// Four bytes, or two halves, at once.
+__global__ void packed(unsigned* out) {
+  const unsigned a = 0x7f80ff01, b = 0x0180fe02;
+  __builtin_assume(gridDim.x == 1);
+  const unsigned results[] = {__vadd4(a, b),   __vaddss4(a, b), __vaddus4(a, b), __vsub2(a, b),    __vsubus4(a, b),
+                              __vmaxs4(a, b),  __vminu2(a, b),  __vavgs4(a, b),  __vavgu4(a, b),   __vabsdiffu4(a, b),
+                              __vabs4(a),      __vabsss4(a),    __vneg2(a),      __vcmpgts4(a, b), __vcmpgeu2(a, b),
+                              __vseteq4(a, b), __vsadu4(a, b),  __vsads2(a, b),  __vhaddu4(a, b),  __vcmpne4(a, b)};
+  for (const unsigned result : results) *out++ = result;
+}
 
 __global__ void products(const half* a, const half* b, float* c) {
   using namespace nvcuda;
@@ -302,6 +316,14 @@ int main(int argc, char** argv) {
   doubled<<<1, 32>>>((float4*)x, (float4*)x + 32);
   cudaDeviceSynchronize();
   CHECK(x[128 + 77] == 154);
+  packed<<<1, 1>>>((unsigned*)x);
+  cudaDeviceSynchronize();
+  const unsigned wanted[] = {0x8000fd03, 0x7f80fd03, 0x80ffff03, 0x7e0000ff, 0x7e000100, 0x7f80ff02, 0x0180fe02,
+                             0x4080fe02, 0x4080ff02, 0x7e000101, 0x7f800101, 0x7f7f0101, 0x808000ff, 0xff00ff00,
+                             0xffffffff, 0x00010000, 0x00000080, 0x00007eff, 0x4080fe01, 0xff00ffff};
+  for (int i = 0; i < 20; ++i)
+    if (((unsigned*)x)[i] != wanted[i])
+      printf("packed %d: %08x, not %08x\n", i, ((unsigned*)x)[i], wanted[i]), ++failed;
   const cuComplex z = cuCmulf(make_cuComplex(1, 2), make_cuComplex(3, 4));
   CHECK(z.x == -5 && z.y == 10 && cuCabsf(make_cuComplex(3, 4)) == 5);
   CHECK(dot(make_float3(1, 2, 3), make_float3(1.0f) + make_float3(1, 1, 1)) == 12);
@@ -310,7 +332,15 @@ int main(int argc, char** argv) {
 
   cudaDeviceProp properties;
   cudaGetDeviceProperties(&properties, 0);
-  CHECK(properties.textureAlignment == 512 && properties.clusterLaunch == 1);
+  CHECK(properties.textureAlignment == 512 && properties.clusterLaunch == 1 && properties.clockRate > 0);
+  char bus[16];
+  int device = -1;
+  CHECK(cudaDeviceGetPCIBusId(bus, sizeof bus, 0) == cudaSuccess && std::string(bus) == "0000:01:00.0");
+  CHECK(cudaDeviceGetByPCIBusId(&device, bus) == cudaSuccess && device == 0);
+  CHECK(cudaDeviceGetPCIBusId(bus, 5, 0) == cudaErrorInvalidValue);
+  std::size_t limit = 0;
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 4096) == cudaSuccess &&
+        cudaDeviceGetLimit(&limit, cudaLimitStackSize) == cudaSuccess && limit == 4096);
   cudaPitchedPtr box;
   cudaMalloc3D(&box, make_cudaExtent(8, 4, 2));
   cudaMemset3D(box, 7, make_cudaExtent(8, 4, 2));

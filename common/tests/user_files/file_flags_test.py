@@ -36,6 +36,7 @@ class BadInput(unittest.TestCase):
             (["run", "05", "--", "3"], "-- 3: what follows -- goes to the main of a file"),
             (["run", "05", "-fopenmp"], "-fopenmp is for a file of your own"),
             (["run", KERNELS, "--frobnicate"], "unknown argument --frobnicate"),
+            (["run", KERNELS, "-ptx"], "unknown argument -ptx"),
             (["list", "--", "3"], "nothing can follow -- here, and 3 does"),
             (["trace", KERNELS, "--grid", "2"], "--grid is for a launch, whose kernel --kernel names"),
             (["trace", KERNELS, "--kernel", "scale"], "--kernel scale needs --grid"),
@@ -87,11 +88,31 @@ class BadInput(unittest.TestCase):
 
 
 class Flags(unittest.TestCase):
+    def asked(self, *words):
+        _, arguments = cli._parse("run", [KERNELS, *words])
+        return files_of(arguments, {}, 0)
+
     def test_nvccs_are_sorted(self):
-        _, arguments = cli._parse("run", [KERNELS, "-Xcompiler", "-fopenmp,-Wall", "-O3", "-arch=sm_80", "-lm", "-lcublas", "-lineinfo",
-                                          "-std=c++14", "-D", "N=4", "--", "-lines"])
-        asked = files_of(arguments, {}, 0)
+        asked = self.asked("-Xcompiler", "-fopenmp,-Wall", "-O3", "-arch=sm_80", "-lm", "-lcublas", "-lineinfo", "-std=c++14", "-D", "N=4",
+                           "--", "-lines")
         self.assertEqual((asked.flags, asked.libraries, asked.arguments), (["-DN=4", "-fopenmp", "-Wall"], ["-lm"], ["-lines"]))
+
+    def test_as_people_paste_them(self):
+        for words, flags, libraries in [
+            ("-gencode arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90]", [], []),
+            ("-arch sm_80 -code sm_80 -rdc=true -rdc true -dc -dlto -maxrregcount 32 --maxrregcount=64 -t 4", [], []),
+            ("-Xptxas -v -Xptxas -O3,-v --ptxas-options=-v -lineinfo --use_fast_math -ftz=true -fmad=false -res-usage", [], []),
+            ("-o name --output-file name -c -g -G -O2 -O 3 -m64 --std c++17 -std c++17 -ccbin g++-12 -cudart shared", [], []),
+            ("-Xcompiler -fopenmp --compiler-options=-fno-math-errno,-Wextra", ["-fopenmp", "-fno-math-errno", "-Wextra"], []),
+            ("-Werror all-warnings -Wno-deprecated-gpu-targets -diag-suppress 177 -w -std=c++23", ["-w", "-std=gnu++23"], []),
+            ("-isystem there -U NDEBUG -include mine.h -march=native", ["-isystemthere", "-UNDEBUG", "-includemine.h", "-march=native"], []),
+            ("-L /usr/lib -l m -lcublas -lcudart -L/usr/local/cuda/lib64 -Xlinker -s", [], ["-L/usr/lib", "-lm", "-Wl,-s"]),
+        ]:
+            with self.subTest(words):
+                asked = self.asked(*words.split())
+                self.assertEqual((asked.flags, asked.libraries), (flags, libraries))
+        asked = self.asked("-Xcompiler", "-Wall -Wextra", "-x", "cu")
+        self.assertEqual((asked.flags, asked.cuda), (["-Wall", "-Wextra"], [KERNELS]))
 
 
 if __name__ == "__main__":

@@ -84,6 +84,13 @@ MISTAKES = {
         "barrier_of_the_block_and_not_of_the_cluster": "race on shared memory: no barrier between this",
         "blocks_of_a_cluster_add_to_one_element": "race on global memory: nothing orders this",
         "cluster_that_the_grid_is_no_multiple_of": "the grid (3, 1, 1) is not a multiple of it",
+        "beyond_its_own_malloc": "invalid write at byte 20, 0 bytes past the end of the 20 bytes that a kernel has allocated",
+        "beyond_its_own_new": "invalid write at byte 24, 0 bytes past the end of the 24 bytes that a kernel has allocated",
+        "before_its_own_malloc": "invalid write 4 bytes before the 20 bytes that a kernel has allocated",
+        "after_its_own_delete": "invalid read at byte 0 of the 24 bytes that a kernel has allocated, and freed",
+        "freed_twice_by_a_kernel": "free or delete in a kernel: it was freed already",
+        "malloc_that_failed": "invalid write of a null pointer",
+        "text_of_the_host": "invalid read of memory of the host (its heap)",
     },
     HOST: {
         "host_pointer": "invalid read of memory of the host (its heap)",
@@ -106,6 +113,20 @@ MISTAKES = {
         "other_stream_awaited": "without having waited for its stream",
         "streams_that_race": "are not ordered: they are in different streams",
         "copy_beside_a_kernel": "are not ordered: they are in different streams",
+        "mapped_read_too_early": "what kernel fill writes at .* without having waited for it",
+        "mapped_written_too_early": "what kernel copy reads at .* without having waited for it",
+        "registered_read_too_early": "what kernel fill writes at .* without having waited for it",
+        "allocated_in_another_stream": "and the cudaMallocAsync at .* are not ordered: they are in different streams",
+        "freed_in_another_stream": "the cudaFreeAsync at .* and the write of the same memory by kernel fill at .* are not ordered",
+        "cleared_in_another_stream": "by the cudaMemsetAsync at .* are not ordered: they are in different streams",
+        "time_of_an_event_to_come": "failed, and the program did not look: .* the host has not waited for the event",
+        "event_that_was_destroyed": "failed, and the program did not look: .* the event has been destroyed",
+        "stream_that_was_destroyed": "kernel fill: its launch: the stream has been destroyed",
+        "allocation_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
+        "wait_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
+        "copy_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
+        "default_stream_beside_a_capture": "kernel fill: its launch: not allowed while a stream is captured",
+        "capture_that_is_not_joined": "failed, and the program did not look: .* this stream does not wait for what another",
         "freed_twice": "failed, and the program did not look: .* that was freed already",
         "free_in_the_middle": "failed, and the program did not look: .* not its start",
         "free_of_host_memory": "failed, and the program did not look: .* not the start of an allocation",
@@ -132,6 +153,9 @@ MISTAKES[LIBRARIES] = {
     "pipeline_never_released": "deadlock: every thread of the block waits",
     "semaphore_never_released": "deadlock: every thread of the block waits",
     "matrix_that_nobody_wrote": "it reads 64 bytes of global memory of which nobody has written one",
+    "group_copy_beyond": "invalid read at byte 508, 0 bytes past the end of a 508-byte allocation",
+    "barrier_copy_beyond": "invalid read at byte 504, 0 bytes past the end of a 504-byte allocation",
+    "pipeline_copy_beyond": "invalid read at byte 511, 0 bytes past the end of a 511-byte allocation",
     "tile_barrier_in_a_branch": "a tile: 32 of 64 threads have come; warp 1 has returned",
 }
 NOTED = {"plain_read_of_an_atomic_counter", "never_freed", "result_half_written", "last_element_not_written",
@@ -216,6 +240,19 @@ class Planted(Cases):
                 same = case.startswith("all_store_the_same")
                 self.assertEqual(bool(re.search("several threads store the same value", said)), same, said)
                 self.assertEqual([note for note in report["notes"] if "the same value" not in note], [])
+
+
+    def test_the_page_has_every_case(self):
+        page = (HERE.parents[2] / "simt" / "planted_mistakes.md").read_text()
+        rows = dict(re.findall(r"^\| ([a-z0-9 ]+) \| (line|yes) \|", page, re.MULTILINE))
+        said = {}
+        for file, cases in MISTAKES.items():
+            source = (HERE / file).read_text().splitlines()
+            said.update({case.replace("_", " "): "line" if any(line.endswith(f"// {case}") for line in source) else "yes"
+                         for case in cases})
+        self.assertEqual(rows, said)
+        self.assertIn(f"names all {len(said)}, {list(said.values()).count('line')} of them at the marked line", page)
+        self.assertIn(f"\n{len(self.cases('correct.cu'))} [correct programs]", page)
 
 
 class Counted(Cases):

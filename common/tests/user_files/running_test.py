@@ -149,6 +149,10 @@ class Programs(unittest.TestCase):
             self.assertEqual((reported.status, reported.failures, reported.launched), (43, [], 0))
             with self.assertRaisesRegex(Failure, "ended with status 43"):
                 conclude_files(what, reported)
+            (folder / "kernel.cpp").write_text("__global__ void k(int* p) { *p = 5; }\nint main() { int *p, n; cudaMalloc(&p, 4); k<<<1, 1>>>(p);\n"
+                                               "  cudaMemcpy(&n, p, 4, cudaMemcpyDeviceToHost), cudaFree(p);\n  return n; }\n")
+            reported = ran(Asked([f"{folder}/kernel.cpp"], [], None, 30, all_are_cuda=True))  # -x cu
+            self.assertEqual((reported.status, reported.launched), (5, 1))
             (folder / "wild.cu").write_text("__global__ void k(int* p) { p[1000] = 1; }\n"
                                             "int main() { int* p; cudaMalloc(&p, 4); k<<<1, 2>>>(p); }\n")
             reported = ran(Asked([f"{folder}/wild.cu"], [], None, 30))
@@ -405,6 +409,37 @@ class Wrong(unittest.TestCase):
                     said, printed = complaint(Asked([str(file)], [], None, 30))
                     self.assertIn("lacks.cu does not compile", said)
                     self.assertEqual([line for line in printed.splitlines() if not line.startswith("    ")], [line.format(file) for line in lines])
+
+    def test_what_nvcc_refuses_is_said_in_one_line(self):
+        both = "#include <algorithm>\nint helper(int x) { return x; }\ntemplate <class T>\nT twice(T x) { return 2 * x; }\n"
+        expected = {
+            both + "__global__ void k(int* x) {\n  *x = helper(3);\n}\n": "6:1: error: device code calls helper(), which is the host's: it needs __device__",
+            both + "__device__ int f(int x) { return twice(x); }\n": "5:1: error: device code calls twice(), which is the host's: it needs __device__",
+            "__global__ void k(int* x) { *x = std::rand() % 3; }\n": "1:1: error: device code calls rand(), which is the host's",
+            "__global__ void k(int* x) {}\nvoid f() { k<<<1>>>(nullptr); }\n":
+                "2:1: error: a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one 1",
+            "__global__ void k(int* x) {}\nvoid f() { k<<<1, 2, 3, 0, 5>>>(nullptr); }\n":
+                "2:1: error: a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one 5",
+        }
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "refused.cu"
+            for text, line in expected.items():
+                with self.subTest(text):
+                    file.write_text(text + "int main() {}\n")
+                    said, printed = complaint(Asked([str(file)], [], None, 30))
+                    self.assertEqual(printed.splitlines()[0], f"{file}:{line}")
+                    self.assertEqual(len(printed.splitlines()), 2)  # with the source line
+            # What nvcc takes.
+            file.write_text(both + "__host__ __device__ int both(int x) { return x == 3 ? helper(x) : x; }\n"
+                            "struct S { int helper(int) { return 1; } __device__ int time() { return 2; } __device__ int all() { return time(); } };\n"
+                            "constexpr int constant(int x) { return x; }\n"
+                            "float max(float x) { return x; }\n"
+                            "template <class F> __global__ void k(int* x, F helper) { *x = helper(both(1)) + S().all() + constant(2) + max(1, 2); }\n"
+                            "__global__ void l(int* x) { auto twice = [](int v) { return 2 * v; }; *x = twice(3); assert(*x == 6); }\n"
+                            "int main() { int *x, y = helper(0); cudaMalloc(&x, 4); k<<<1, 1>>>(x, [] __device__ (int v) { return v; });\n"
+                            "  cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); l<<<1, 1>>>(x); cudaFree(x); return y; }\n")
+            reported = ran(Asked([str(file)], [], None, 30))
+            self.assertEqual((reported.status, reported.failures, reported.mistakes), (7, [], []))
 
     def test_a_long_complaint_is_cut(self):
         self.assertEqual(len(messages("\n".join(f"a.cu:{n}:1: error: no" for n in range(99)))), 21)

@@ -24,12 +24,14 @@ from tools.user_files import (
     add_no_races,
     files_of,
     goes_to_a_compiler,
+    in_one_word,
     refuse_without_files,
     run_and_conclude,
 )
 
 TAKES_WORDS_AFTER = True
 passes_on = goes_to_a_compiler
+read = in_one_word
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,10 +19,11 @@ from tools.machine_code import add_instructions
 from tools.measuring import engine_counts, problem_flags
 from tools.record import read_label
 from tools.showing import trace_report, traced_files
-from tools.user_files import add_file_arguments, files_of, goes_to_a_compiler, refuse_without_files
+from tools.user_files import add_file_arguments, files_of, goes_to_a_compiler, in_one_word, refuse_without_files
 
 TAKES_WORDS_AFTER = True
 passes_on = goes_to_a_compiler
+read = in_one_word
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

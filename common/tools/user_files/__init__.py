@@ -6,6 +6,7 @@ from tools.user_files.file_flags import (
     add_no_races,
     files_of,
     goes_to_a_compiler,
+    in_one_word,
     refuse_without_files,
 )
 from tools.user_files.running import Ran, conclude_files, run_and_conclude, run_files

@@ -18,22 +18,78 @@ FLAGS = {"include": "-I", "define": "-D", "std": "--std", "kernel": "--kernel", 
          "shared": "--shared", "buffer": "--buffer", "arg": "--arg", "seconds": "--seconds",
          "blocks": "--blocks"}
 
-# What nvcc's command may have besides, of which the compiler and the linker get theirs. The rest is nvcc's own: which
-# GPU, how much to optimise.
-FOR_THE_COMPILER = re.compile(r"-(f|m|W|pthread|w$)")
-FOR_THE_LINKER = re.compile(r"-[lL].")
-OF_THE_TOOLKIT = re.compile(r"-l(cu|nv|ineinfo$)|-L.*cuda")
-OF_NVCC = re.compile(r"-Xcompiler(=|$)|-O[0-3]|-[gG]$|-std=c\+\+|--?(arch|gencode|gpu-architecture|generate-code|rdc|"
-                     r"cudart|maxrregcount|ptxas-options|Xptxas|relocatable-device-code)=|--?(lineinfo|use_fast_math|"
-                     r"restrict|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda)$")
+# What nvcc's command may have besides. Most of it is nvcc's own: which GPU, how much to optimise, what to call the
+# result. These have a value, after "=" or in the next word.
+WITH_A_VALUE = frozenset("""
+    o output-file odir output-directory x std arch gpu-architecture code gpu-code gencode generate-code rdc
+    relocatable-device-code maxrregcount Xcompiler compiler-options Xlinker linker-options Xptxas ptxas-options Xnvlink
+    nvlink-options Xarchive archive-options cudart ccbin compiler-bindir t threads O optimize m machine l library L
+    library-path U undefine-macro isystem system-include include pre-include Werror diag-suppress diag-error diag-warn
+    default-stream ftz prec-div prec-sqrt fmad split-compile keep-dir""".split())
+ALONE = frozenset("""
+    c compile dc device-c dlto dlink-time-opt lto link run g debug G device-debug pg profile lineinfo
+    generate-line-info use_fast_math restrict expt-relaxed-constexpr expt-extended-lambda extended-lambda m64 v
+    verbose time keep save-temps res-usage resource-usage src-in-ptx source-in-ptx no-compress compress
+    extra-device-vectorization err-no display-error-number allow-unsupported-compiler
+    forward-unknown-to-host-compiler Wno-deprecated-gpu-targets Wdefault-stream-launch Wmissing-launch-bounds
+    Wext-lambda-captures-this dopt""".split())
+# It asks for something else than a program.
+ANOTHER_RESULT = frozenset("E M MM preprocess ptx cubin fatbin lib shared dlink device-link dryrun".split())
+FOR_THE_COMPILER = re.compile(r"-(f|m|W|pthread|w$|U.|isystem|include)")
+FOR_THE_LINKER = re.compile(r"-[lL].|-Wl,")
+OF_THE_TOOLKIT = re.compile(r"-l(cu|nv)|-L.*cuda")
+# nvcc's flags that g++ has too: how they are written there.
+IN_THE_COMPILER = {"l": "-l", "library": "-l", "L": "-L", "library-path": "-L", "U": "-U", "undefine-macro": "-U",
+                   "isystem": "-isystem", "system-include": "-isystem", "include": "-include",
+                   "pre-include": "-include", "Xlinker": "-Wl,", "linker-options": "-Wl,"}
+
+
+def _named(flag: str) -> tuple[str, str]:
+    """(its name without hyphens, its value)"""
+    name, _, value = flag.lstrip("-").partition("=")
+    return ("O", name[1:]) if re.fullmatch("O[0-3a-z]+", name) else (name, value)
+
+
+def in_one_word(words: list[str]) -> list[str]:
+    """A command for nvcc has blanks where the others have "=": -gencode arch=compute_80,code=sm_80."""
+    if not any(map(is_file, words)):
+        return words
+    joined: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name = word.lstrip("-")
+        takes = word.startswith("-") and name in WITH_A_VALUE and word != "--std"
+        value = next(rest, None) if takes else None
+        word = word if value is None else f"-{name}={value}"
+        # argparse takes a word with a blank for no flag.
+        joined.append(re.sub(r"\s+", ",", word) if re.match("--?(X|[a-z]+-options)", word) else word)
+    return joined
 
 
 def goes_to_a_compiler(flag: str) -> bool:
     """Whether a flag that is not the command's own can be one of nvcc's or the compiler's."""
     if flag == "--no-races":  # of run alone: files_of() says so
         return True
-    return any(pattern.match(word) for word in flag.split(",")[:1] for pattern in (FOR_THE_COMPILER, FOR_THE_LINKER,
-                                                                                   OF_NVCC))
+    name = _named(flag)[0]
+    if name in ANOTHER_RESULT:
+        return False
+    return name in WITH_A_VALUE | ALONE or bool(FOR_THE_COMPILER.match(flag) or FOR_THE_LINKER.match(flag))
+
+
+def _for_gcc(passed: list[str]) -> list[str]:
+    """What g++ gets of them, as it is written there."""
+    flags: list[str] = []
+    for flag in passed:
+        name, value = _named(flag)
+        if name in ("Xcompiler", "compiler-options"):
+            flags += [word for word in value.split(",") if word.startswith("-")]
+        elif name in IN_THE_COMPILER:
+            flags.append(IN_THE_COMPILER[name] + value)
+        elif (name, value) == ("std", "c++23"):
+            flags.append("-std=gnu++23")
+        elif name not in WITH_A_VALUE | ALONE:
+            flags.append(flag)
+    return flags
 
 
 @dataclass(frozen=True)
@@ -64,6 +120,11 @@ class Asked:
     blocks: int = 0  # of each launch, as a sample; 0: all
     races: bool = True  # are looked for, and whatever else needs to see every access
     libraries: list[str] = field(default_factory=list)  # for the linker: -lm
+    all_are_cuda: bool = False  # -x cu: also what is called .cpp
+
+    @property
+    def cuda(self) -> list[str]:
+        return self.files if self.all_are_cuda else [file for file in self.files if file.endswith(CUDA)]
 
     @property
     def name(self) -> str:
@@ -169,11 +230,13 @@ def files_of(arguments: argparse.Namespace, of_chapters: dict[str, str], seconds
         flags.append(f"-D{macro}")
     if arguments.std == "c++23":
         flags.append("-std=gnu++23")
-    passed = [word for flag in arguments.passed_on for word in flag.replace("-Xcompiler=", "").split(",") if word]
-    flags += [word for word in passed if FOR_THE_COMPILER.match(word)]
-    libraries = [word for word in passed if FOR_THE_LINKER.match(word) and not OF_THE_TOOLKIT.match(word)]
+    passed = _for_gcc(arguments.passed_on)
+    libraries = [word for word in passed if FOR_THE_LINKER.match(word)]
+    flags += [word for word in passed if word not in libraries]
     return Asked(files, flags, _launch(arguments), _seconds(arguments.seconds, seconds), arguments.after,
-                 _blocks(arguments.blocks), not getattr(arguments, "no_races", None), libraries)
+                 _blocks(arguments.blocks), not getattr(arguments, "no_races", None),
+                 [word for word in libraries if not OF_THE_TOOLKIT.match(word)],
+                 any(_named(flag) == ("x", "cu") for flag in arguments.passed_on))
 
 
 def _launch(arguments: argparse.Namespace) -> "Launch | None":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.base import BUILD, Failure, JsonObject, Progress, build, complain, ending_of, say, started
 from tools.user_files import access_widths, cccl, generated_main
-from tools.user_files.file_flags import CUDA, Asked
+from tools.user_files.file_flags import Asked
 from tools.user_files.unsupported import refused
 
 TOO_LARGE = 2  # the status of a program that the engine has ended (common/simt/engine/pace.h): it reports nothing
@@ -63,12 +63,14 @@ def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path, s
     command = [compiler, *settings["traced" if traced else "plain"], *asked.flags]
     if found := cccl.headers():
         command += ["-idirafter", str(found)]
-    cuda = [file for file in asked.files if file.endswith(CUDA)]
+    cuda = asked.cuda
+    if asked.all_are_cuda:
+        command.append("-xcu")
     with ThreadPoolExecutor(build.cores()) as pool:
         looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
         sources = _sources(asked, cuda, looked, place, shows)
         objects = [place / f"{number}.o" for number in range(len(sources))]
-        list(pool.map(lambda file, source, made: _output([*(_as_c(command, asked) if _is_c(file) else
+        list(pool.map(lambda file, source, made: _output([*(_as_c(command, asked) if _is_c(file, asked) else
                                                             [front, *command]), "-c", source, "-o", str(made)], file),
                       asked.files, sources, objects))
     program = place / "program"
@@ -95,9 +97,11 @@ NOT_IN_C = re.compile(r'^\s*#\s*include\s*[<"](cu(?!da\w*\.h)|cuda_(fp|bf|pipe)|
                       r"__global__|<<<", re.MULTILINE)
 
 
-def _is_c(file: str) -> bool:
+def _is_c(file: str, asked: Asked) -> bool:
     """A .c file is C, but for one that asks for what the engine has in C++ alone."""
-    return file.endswith(".c") and not NOT_IN_C.search(Path(file).read_text(errors="replace"))
+    if not file.endswith(".c") or asked.all_are_cuda:
+        return False
+    return not NOT_IN_C.search(Path(file).read_text(errors="replace"))
 
 
 def _as_c(command: list[str], asked: Asked) -> list[str]:
@@ -175,8 +179,7 @@ def _note_widths(asked: Asked, place: Path) -> None:
         return
     flags = [flag for flag in asked.flags if not flag.startswith("-std")]
     try:
-        found = access_widths.of_files([file for file in asked.files if file.endswith(CUDA)],
-                                       ["-x", "cu", "-std=c++20", "--extended-lambda", *flags])
+        found = access_widths.of_files(asked.cuda, ["-x", "cu", "-std=c++20", "--extended-lambda", *flags])
     except Failure as failure:
         complain(str(failure))
         return

@@ -1049,4 +1049,153 @@ CASE(graph_of_two_streams) {
   cudaFree(a), cudaFree(b), cudaFree(c);
 }
 
+// ---- memory in its stream, memory of the host, memory of a kernel's own
+
+__global__ void doubled(int* x) { x[threadIdx.x] *= 2; }
+
+CASE(memory_in_the_order_of_streams) {
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  cudaEvent_t there, done;
+  cudaEventCreate(&there), cudaEventCreateWithFlags(&done, cudaEventDisableTiming);
+  for (int i = 0; i < 2; ++i) {
+    int* x;
+    cudaMallocAsync(&x, N * sizeof(int), one);
+    cudaMemsetAsync(x, 1, N * sizeof(int), one);
+    cudaEventRecord(there, one), cudaStreamWaitEvent(other, there, 0);
+    doubled<<<1, N, 0, other>>>(x);
+    cudaEventRecord(done, other), cudaStreamWaitEvent(one, done, 0);
+    cudaFreeAsync(x, one);
+  }
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaEventDestroy(there), cudaEventDestroy(done);
+}
+
+CASE(mapped_memory_that_is_awaited) {
+  int *host, *x;
+  cudaHostAlloc(&host, N * sizeof(int), cudaHostAllocMapped);
+  cudaHostGetDevicePointer(&x, host, 0);
+  for (int i = 0; i < N; ++i) host[i] = i;
+  doubled<<<1, N / 2>>>(x);
+  host[N - 1] = 3;  // of which the kernel has nothing
+  cudaDeviceSynchronize();
+  expect(host[5] == 10);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  cudaEvent_t done;
+  cudaEventCreate(&done);
+  doubled<<<1, N, 0, one>>>(x);
+  cudaEventRecord(done, one), cudaStreamWaitEvent(other, done, 0);
+  cudaStreamSynchronize(other);
+  expect(host[5] == 20);
+  cudaFreeHost(host);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaEventDestroy(done);
+}
+
+__global__ void answers(volatile int* there, int* result) {
+  *result = 42;
+  __threadfence_system();
+  *there = 1;
+}
+CASE(host_that_looks_at_a_flag) {
+  int* shared;
+  cudaHostAlloc(&shared, 2 * sizeof(int), cudaHostAllocMapped);
+  shared[0] = 0;
+  answers<<<1, 1>>>(shared, shared + 1);
+  while (*const_cast<volatile int*>(shared) == 0) {
+  }
+  expect(shared[1] == 42);
+  cudaDeviceSynchronize();
+  cudaFreeHost(shared);
+}
+
+CASE(time_between_events) {
+  const Zeros<int> x(N);
+  int host[N];
+  cudaEvent_t start, stop;
+  cudaEventCreate(&start), cudaEventCreate(&stop);
+  float milliseconds = -1;
+  cudaEventRecord(start);
+  doubled<<<1, N>>>(x);
+  cudaEventRecord(stop);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // which waits for the event, too
+  expect(cudaEventElapsedTime(&milliseconds, start, stop) == cudaSuccess && milliseconds >= 0);
+  cudaEventRecord(stop);
+  while (cudaEventQuery(stop) == cudaErrorNotReady) {
+  }
+  expect(cudaEventElapsedTime(&milliseconds, start, stop) == cudaSuccess);
+  cudaEventDestroy(start), cudaEventDestroy(stop);
+}
+
+CASE(allocation_in_a_relaxed_capture) {
+  const Zeros<int> x(N);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
+  int* more;
+  cudaMalloc(&more, N * sizeof(int));
+  cudaMemsetAsync(more, 0, N * sizeof(int), stream);
+  doubled<<<1, N, 0, stream>>>(more);
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  expect(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphLaunch(executable, stream);
+  cudaStreamSynchronize(stream);
+  cudaGraphExecDestroy(executable), cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  cudaFree(more);
+}
+
+struct Shape {
+  __device__ virtual ~Shape() {}
+  __device__ virtual int corners() const = 0;
+};
+struct Square : Shape {
+  int sides[4] = {1, 1, 1, 1};
+  __device__ int corners() const override { return sides[0] * 4; }
+};
+struct Link {
+  int value;
+  Link* next;
+  __device__ Link(int value, Link* next) : value(value), next(next) {}
+  __device__ ~Link() { value = 0; }
+};
+__global__ void memory_of_its_own(int* sums, bool quiet) {
+  Link* list = nullptr;
+  for (int i = 0; i < 10; ++i) list = new Link(i, list);
+  int sum = 0;
+  while (list != nullptr) {
+    Link* const next = list->next;
+    sum += list->value;
+    delete list;
+    list = next;
+  }
+  float4* const pairs = new float4[3];
+  pairs[2] = make_float4(1, 2, 3, 4);
+  sum += int(pairs[2].w);
+  delete[] pairs;
+  int* const zeros = new int[5]();
+  sum += zeros[4];
+  delete[] zeros;
+  Link* const two = new Link[2]{{1, nullptr}, {2, nullptr}};
+  sum += two[1].value;
+  delete[] two;
+  char* const text = static_cast<char*>(malloc(4));
+  text[0] = 'o', text[1] = 'k', text[2] = 0;
+  if (!quiet) printf("%s %s\n", text, "here");
+  free(text);
+  const Shape* const shape = new Square;
+  sum += shape->corners();
+  delete shape;
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+CASE(kernel_that_allocates) {
+  const Zeros<int> sums(2 * N);
+  memory_of_its_own<<<2, N>>>(sums, true);
+  memory_of_its_own<<<1, 1>>>(sums, false);
+  expect(first<int>(sums) == 45 + 4 + 2 + 4);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

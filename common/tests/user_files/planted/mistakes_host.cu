@@ -164,7 +164,139 @@ CASE(copy_beside_a_kernel) {
   cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, other);  // copy_beside_a_kernel
 }
 
+CASE(mapped_read_too_early) {
+  int *host, *x;
+  cudaHostAlloc(&host, N * sizeof(int), cudaHostAllocMapped);
+  cudaHostGetDevicePointer(&x, host, 0);
+  fill<<<1, N>>>(x, 3);
+  std::printf("%d\n", host[5]);  // mapped_read_too_early
+}
+
+CASE(mapped_written_too_early) {
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  std::memset(host, 0, N * sizeof(int));
+  copy<<<1, N>>>(zeros<int>(N), host);
+  host[N - 1] = 1;  // mapped_written_too_early
+}
+
+CASE(registered_read_too_early) {
+  std::vector<int> host(N);
+  cudaHostRegister(host.data(), N * sizeof(int), cudaHostRegisterMapped);
+  int* x;
+  cudaHostGetDevicePointer(&x, host.data(), 0);
+  fill<<<1, N>>>(x, 3);
+  std::printf("%d\n", host[5]);  // registered_read_too_early
+  cudaHostUnregister(host.data());
+}
+
+CASE(allocated_in_another_stream) {
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  int* x;
+  cudaMallocAsync(&x, N * sizeof(int), one);  // allocated_in_another_stream
+  fill<<<1, N, 0, other>>>(x, 1);
+  cudaStreamSynchronize(other);
+  cudaFreeAsync(x, other);
+}
+
+CASE(freed_in_another_stream) {
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  int* x;
+  cudaMallocAsync(&x, N * sizeof(int), one);
+  fill<<<1, N, 0, one>>>(x, 1);
+  cudaFreeAsync(x, other);  // freed_in_another_stream
+}
+
+CASE(cleared_in_another_stream) {
+  int* x = zeros<int>(N);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  cudaMemsetAsync(x, 0, N * sizeof(int), one);  // cleared_in_another_stream
+  add<<<1, N, 0, other>>>(x);
+}
+
 // ---- calls that fail
+
+CASE(time_of_an_event_to_come) {
+  int* x = zeros<int>(N);
+  cudaEvent_t start, stop;
+  cudaEventCreate(&start);
+  cudaEventCreate(&stop);
+  float milliseconds = 0;
+  cudaEventRecord(start);
+  fill<<<1, N>>>(x, 1);
+  cudaEventRecord(stop);
+  cudaEventElapsedTime(&milliseconds, start, stop);  // time_of_an_event_to_come
+  std::printf("%f\n", milliseconds);
+}
+
+CASE(event_that_was_destroyed) {
+  cudaEvent_t event;
+  cudaEventCreate(&event);
+  cudaEventDestroy(event);
+  cudaEventRecord(event);  // event_that_was_destroyed
+}
+
+CASE(stream_that_was_destroyed) {
+  int* x = zeros<int>(N);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaStreamDestroy(stream);
+  fill<<<1, N, 0, stream>>>(x, 1);  // stream_that_was_destroyed
+}
+
+static cudaStream_t captured() {
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  return stream;
+}
+static void end(cudaStream_t stream) {
+  cudaGraph_t graph;
+  if (cudaStreamEndCapture(stream, &graph) != cudaSuccess && graph == nullptr) std::puts("no graph");
+}
+CASE(allocation_in_a_capture) {
+  const cudaStream_t stream = captured();
+  int* x;
+  cudaMalloc(&x, N * sizeof(int));  // allocation_in_a_capture
+  end(stream);
+}
+CASE(wait_in_a_capture) {
+  int* x = zeros<int>(N);
+  const cudaStream_t stream = captured();
+  fill<<<1, N, 0, stream>>>(x, 1);
+  cudaDeviceSynchronize();  // wait_in_a_capture
+  end(stream);
+}
+CASE(copy_in_a_capture) {
+  int *x = zeros<int>(N), host[N];
+  const cudaStream_t stream = captured();
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // copy_in_a_capture
+  end(stream);
+}
+CASE(default_stream_beside_a_capture) {
+  int* x = zeros<int>(N);
+  const cudaStream_t stream = captured();
+  fill<<<1, N>>>(x, 1);  // default_stream_beside_a_capture
+  end(stream);
+}
+CASE(capture_that_is_not_joined) {
+  int* x = zeros<int>(N);
+  cudaStream_t stream = captured(), other;
+  cudaStreamCreate(&other);
+  cudaEvent_t fork;
+  cudaEventCreate(&fork);
+  cudaEventRecord(fork, stream);
+  cudaStreamWaitEvent(other, fork);
+  fill<<<1, N, 0, other>>>(x, 1);
+  cudaGraph_t graph;
+  cudaStreamEndCapture(stream, &graph);  // capture_that_is_not_joined
+}
 
 CASE(freed_twice) {
   int* x = zeros<int>(N);
@@ -234,13 +366,17 @@ __global__ void much_static(int* x) {
   __syncthreads();
   x[threadIdx.x] = large[threadIdx.x ^ 1];
 }
-CASE(too_much_static_shared) { much_static<<<1, N>>>(zeros<int>(N)); }
+CASE(too_much_static_shared) {
+  much_static<<<1, N>>>(zeros<int>(N));  // too_much_static_shared
+}
 
 __global__ void much_dynamic(int* x) {
   extern __shared__ int large_part[];
   large_part[threadIdx.x] = 1;
   x[threadIdx.x] = large_part[threadIdx.x];
 }
-CASE(dynamic_shared_without_opting_in) { much_dynamic<<<1, N, 64 * 1024>>>(zeros<int>(N)); }
+CASE(dynamic_shared_without_opting_in) {
+  much_dynamic<<<1, N, 64 * 1024>>>(zeros<int>(N));  // dynamic_shared_without_opting_in
+}
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -391,8 +391,12 @@ CASE(before_a_constant_table) { more_than_there_are<<<1, N>>>(zeros<float>(N), 2
 __global__ void asserts(int n) { assert(n > 5); }  // assertion
 
 CASE(assertion) { asserts<<<1, 1>>>(3); }
-CASE(too_many_threads) { through_null<<<1, 2048>>>(zeros<int>(1)); }
-CASE(block_of_no_threads) { through_null<<<1, 0>>>(zeros<int>(1)); }
+CASE(too_many_threads) {
+  through_null<<<1, 2048>>>(zeros<int>(1));  // too_many_threads
+}
+CASE(block_of_no_threads) {
+  through_null<<<1, 0>>>(zeros<int>(1));  // block_of_no_threads
+}
 
 // ---- clusters
 
@@ -432,6 +436,43 @@ __global__ void __cluster_dims__(2) one_cell(int* out) {
 }
 CASE(blocks_of_a_cluster_add_to_one_element) { one_cell<<<2, 1>>>(zeros<int>(1)); }
 
-CASE(cluster_that_the_grid_is_no_multiple_of) { leaves<<<3, N>>>(zeros<int>(N)); }
+CASE(cluster_that_the_grid_is_no_multiple_of) {
+  leaves<<<3, N>>>(zeros<int>(N));  // cluster_that_the_grid_is_no_multiple_of
+}
+
+// ---- what kernels allocate, and print
+
+struct Node {
+  int value[3];
+};
+__global__ void of_its_own(int* out, int which) {
+  int* const five = static_cast<int*>(malloc(5 * sizeof(int)));
+  Node* const nodes = new Node[2];
+  for (int i = 0; i < 5; ++i) five[i] = i;
+  nodes[0].value[0] = nodes[1].value[2] = 1;
+  if (which == 0) five[five[4] + 1] = 1;  // beyond_its_own_malloc
+  if (which == 1) nodes[2].value[0] = 1;  // beyond_its_own_new
+  if (which == 2) five[-1] = 1;           // before_its_own_malloc
+  delete[] nodes;
+  if (which == 3) *out = nodes[0].value[0];  // after_its_own_delete
+  free(five);
+  if (which == 4) free(five);  // freed_twice_by_a_kernel
+}
+CASE(beyond_its_own_malloc) { of_its_own<<<1, 1>>>(zeros<int>(1), 0); }
+CASE(beyond_its_own_new) { of_its_own<<<1, 1>>>(zeros<int>(1), 1); }
+CASE(before_its_own_malloc) { of_its_own<<<1, 1>>>(zeros<int>(1), 2); }
+CASE(after_its_own_delete) { of_its_own<<<1, 1>>>(zeros<int>(1), 3); }
+CASE(freed_twice_by_a_kernel) { of_its_own<<<1, 1>>>(zeros<int>(1), 4); }
+
+__global__ void asks_for_much(int which) {
+  char* const much = static_cast<char*>(malloc(16 << 20));  // as a GPU's heap is 8 MB unless the host says more
+  much[which] = 1;                                          // malloc_that_failed
+}
+CASE(malloc_that_failed) { asks_for_much<<<1, 1>>>(0); }
+
+__global__ void prints_text(const char* text) {
+  printf("%d %s\n", 1, text);  // text_of_the_host
+}
+CASE(text_of_the_host) { prints_text<<<1, 1>>>(strdup("mine")); }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

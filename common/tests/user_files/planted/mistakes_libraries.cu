@@ -116,4 +116,37 @@ __global__ void half_a_tile(int* out) {
 }
 CASE(tile_barrier_in_a_branch) { half_a_tile<<<1, N>>>(zeros<int>(N)); }
 
+// ---- asynchronous copies from beyond an allocation
+
+__global__ void group_copies(const int* x, int* out) {
+  __shared__ int part[N];
+  const auto block = cg::this_thread_block();
+  cg::memcpy_async(block, part, x, sizeof part);  // group_copy_beyond
+  cg::wait(block);
+  out[threadIdx.x] = part[threadIdx.x];
+}
+CASE(group_copy_beyond) { group_copies<<<1, N>>>(zeros<int>(N - 1), zeros<int>(N)); }
+
+__global__ void barrier_copies(const int* x, int* out) {
+  __shared__ int part[N];
+  __shared__ Barrier arrived;
+  if (threadIdx.x == 0) init(&arrived, N);
+  __syncthreads();
+  cuda::memcpy_async(cg::this_thread_block(), part, x, sizeof part, arrived);  // barrier_copy_beyond
+  arrived.arrive_and_wait();
+  out[threadIdx.x] = part[threadIdx.x];
+}
+CASE(barrier_copy_beyond) { barrier_copies<<<1, N>>>(zeros<int>(N - 2), zeros<int>(N)); }
+
+__global__ void pipeline_copies(const char* x, char* out) {
+  __shared__ char part[4 * N];
+  auto pipe = cuda::make_pipeline();
+  pipe.producer_acquire();
+  cuda::memcpy_async(part + 4 * threadIdx.x, x + 4 * threadIdx.x, 4, pipe);  // pipeline_copy_beyond
+  pipe.producer_commit();
+  pipe.consumer_wait();
+  out[threadIdx.x] = part[4 * threadIdx.x];
+}
+CASE(pipeline_copy_beyond) { pipeline_copies<<<1, N>>>(zeros<char>(4 * N - 1), zeros<char>(N)); }
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
