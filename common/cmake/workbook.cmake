@@ -255,6 +255,7 @@ function(workbook_exercise)
     set_target_properties(${chapter} ${chapter}_tests PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
+  workbook_for_slow_tests(${chapter}_kernels ${chapter} ${chapter}_tests)  # or for ./workbook check
   add_library(${chapter}_traced_kernels OBJECT ${chapter}.cu)
   target_link_libraries(${chapter}_traced_kernels PUBLIC attention_traced_kernels)
   workbook_traced(${chapter}_traced_kernels)
