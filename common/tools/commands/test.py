@@ -1,9 +1,10 @@
 """the test suite on what this machine has, or the tests of a chapter
 
 The engine's tests run everywhere, on plain kernels and on traced ones, whose accesses are counted and searched for
-races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone all kernels are compiled for one, after the
-tests, for compute capability 9.0, some no further than to PTX. With --all-architectures, or --all, it is all that a GPU would
-run, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many tests for a GPU were not run; --require-gpu makes that an error.
+races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone all kernels are compiled for one, after
+the tests, for compute capability 9.0, most of them no further than to PTX. With --all-architectures, or --all, it is
+all that a GPU would run, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many tests
+for a GPU were not run; --require-gpu makes that an error.
 
 With chapters named, only what they need is built, and only their tests run. --all runs the slow tier, too: what repeats
 at length what the other tests test once (all stubs and wrong solutions, a whole course played through, every mutant
