@@ -254,6 +254,7 @@ TEST_F(Capi, GivesTheSameBitsAsTheChapters) {
     const auto inputs = harness::make_inputs(small_problem(dtype), harness::InputKind::spread, 7);
     const harness::Reference reference(small_problem(dtype), inputs, true);
     for_every_rung([&](const Chapter& chapter, const Rung& rung) {
+      if (dtype == attention::DType::bf16 && &rung != &chapter.rungs.back()) return;  // one dtype says it of the others
       Problem p = small_problem(dtype);
       p.rope = chapter.rope;
       const faw_problem problem = as_c(p);

@@ -1,5 +1,5 @@
-"""Are common/tools and the Python package written as pyproject.toml says? Asks ruff and mypy, which are installed
-into build/style/venv, once."""
+"""Are common/tools and the Python package written as pyproject.toml says? Asks ruff and, in the slow tier, mypy, which are
+installed into build/style, once, in versions that run on Python 3.9 and later ones."""
 
 import subprocess
 import unittest
@@ -11,23 +11,20 @@ HOME = BUILD / "style"
 
 
 class Python(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
+    def ask(self, tool: str, *words: str) -> None:
         try:
-            cls.python = pythons.with_packages(Path(__file__).with_name("requirements.txt"), HOME / "venv", (3, 9))
+            python = pythons.with_packages(Path(__file__).with_name(f"{tool}.txt"), HOME / tool / "venv", (3, 9))
         except Failure as failure:
-            raise unittest.SkipTest(f"NOT RUN: needs ruff and mypy, which are not to be had: {failure}") from None
-
-    def ask(self, *words: str) -> None:
-        done = subprocess.run([str(self.python), "-m", *words], cwd=ROOT, capture_output=True, text=True)
+            self.skipTest(f"NOT RUN: needs {tool}, which is not to be had: {failure}")
+        done = subprocess.run([str(python), "-m", tool, *words], cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, f"\n{done.stdout}{done.stderr}")
 
     def test_ruff(self) -> None:
-        self.ask("ruff", "check", "--quiet", "--output-format=concise", f"--cache-dir={HOME / 'ruff'}", "common/tools",
+        self.ask("ruff", "check", "--quiet", "--output-format=concise", f"--cache-dir={HOME / 'ruff/cache'}", "common/tools",
                  "workbook")
 
     def test_mypy(self) -> None:
-        self.ask("mypy", "--no-error-summary", f"--cache-dir={HOME / 'mypy'}")
+        self.ask("mypy", "--no-error-summary", f"--cache-dir={HOME / 'mypy/cache'}")
 
 
 if __name__ == "__main__":

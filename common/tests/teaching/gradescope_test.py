@@ -60,9 +60,7 @@ int main(int count, char** words) {
 """
 
 
-
-
-class Gradescope(unittest.TestCase):
+class InItsPlaces(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()  # not below this tree, which the sandbox's user may not be allowed to enter
         self.addCleanup(directory.cleanup)
@@ -102,6 +100,16 @@ class Gradescope(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout)
         return done.stdout
 
+    def small_archive(self) -> file_trees.FileTree:
+        """With a workbook that says what it is asked for."""
+        whole = course.load(ROOT)
+        plan = self.place / "course.json"
+        plan.write_text(json.dumps(PLAN))
+        return gradescope.archive(read_plan(plan, whole), {"workbook": b"#!/bin/sh\necho workbook: \"$@\"\n", "course.json": b"{}",
+                                                           "01_naive/attention.cu": b"", "common/course/exercises.json": b"{}"})
+
+
+class FromTheArchive(InItsPlaces):
     def test_from_the_archive_to_the_results(self):
         plan = self.place / "course.json"
         plan.write_text(json.dumps(PLAN))
@@ -129,6 +137,8 @@ class Gradescope(unittest.TestCase):
         self.assertIn("not graded: the grader failed: nothing can be graded here", results["output"])
         self.assertEqual({test["extra_data"]["verdict"] for test in results["tests"]}, {"not graded"})
 
+
+class Scripts(InItsPlaces):
     def test_what_is_installed_where(self):
         self.lay_out(self.small_archive())
         for version, tools, others, pip in (("22.04", {"g++-12", "python3-pip"}, {"g++", "cmake"}, True),
@@ -164,14 +174,6 @@ class Gradescope(unittest.TestCase):
         self.assertEqual(self.run_as_there("/autograder/source/run_autograder"),
                          f"workbook: grade {self.place}/submission --out {self.place}/results/results.json "
                          "--course course.json 01.scores 05.rescale\n")
-
-    def small_archive(self) -> file_trees.FileTree:
-        """With a workbook that says what it is asked for."""
-        whole = course.load(ROOT)
-        plan = self.place / "course.json"
-        plan.write_text(json.dumps(PLAN))
-        return gradescope.archive(read_plan(plan, whole), {"workbook": b"#!/bin/sh\necho workbook: \"$@\"\n", "course.json": b"{}",
-                                                           "01_naive/attention.cu": b"", "common/course/exercises.json": b"{}"})
 
 
 if __name__ == "__main__":

@@ -112,13 +112,12 @@ class Folder(unittest.TestCase):
         return found
 
 
-class OneOfEachKind(Folder):
+class OneOfSomeKinds(Folder):
     columns = {"no check of words": ()}  # so that all of it runs; layers are taken away in All, which takes minutes
-    busy = ("resources-loop", "resources-memory")  # until the judge loses patience: resources-sleep does so without work
+    kinds = ("channel", "files", "processes", "results")  # what writes to the judge, looks around, stays behind and makes results up
 
     def test_none_scores(self):
-        kinds = {name.partition("-")[0]: name for name in reversed(self.files) if name not in self.busy}
-        self.tried(sorted(kinds.values()))
+        self.tried([next(name for name in self.files if name.startswith(f"{kind}-")) for kind in self.kinds])
 
 
 class All(Folder):

@@ -17,7 +17,7 @@ LATE = ROOT / "10_hopper" / "24_late.cu"  # polynomial's kernel, too
 WAIT = "    mbarrier_wait(&smem.v_full[ring.place], ring.parity);  // no result depends on it\n"
 
 
-class Order(unittest.TestCase):
+class Changed(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         cls.tools, why = find()
@@ -37,8 +37,10 @@ class Order(unittest.TestCase):
             copy.write_text(text.replace(old, new))
             return self.misplaced(copy)
 
+
+class Forward(Changed):
     def test_the_chapters_say_where_it_matters(self) -> None:
-        """And the build of each of these looks whether it is so."""
+        """And a build of each of these for a GPU looks whether it is so."""
         marked = {path.name for path in ROOT.glob("10_hopper/*.cu") if order.MARK in path.read_text()}
         self.assertEqual(marked, {"17_ahead.cu", "17_ahead_backward.cu", "18_fetched_backward.cu", "20_fitted.cu",
                                   "21_shared_backward.cu", "24_late.cu"})
@@ -49,6 +51,8 @@ class Order(unittest.TestCase):
         self.assertEqual(len(wrong), 4)  # two dtypes, two head dims
         self.assertRegex(wrong[0], r"17_ahead\.cu:\d+: in hopper::forward<.*> \d+ of \d+ exponentials stand behind")
 
+
+class Others(Changed):
     def test_a_wait_that_does_not_need_the_sums(self) -> None:
         """The branch does not do for the polynomial: ptxas moves some exponentials behind it."""
         wrong = self.changed(LATE, "ring.parity ^ unsigned(never)", "ring.parity")

@@ -251,7 +251,6 @@ int main() {
 
 
 class Harness(unittest.TestCase):
-    large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
     transpose = Launch("transpose<float>", (1, 1, 1), (32, 32, 1), 0,
                        {"out": Buffer(1024, "float", "zero"), "in": Buffer(1024, "float", "random"), "n": "32"})
 
@@ -261,30 +260,6 @@ class Harness(unittest.TestCase):
         load = next(line for line in launch["lines"] if line["op"] == "shared_load")
         self.assertEqual(load["line"], line_with("kernels.cu", "tile[x][y]"))
         self.assertEqual((load["requests"], load["wavefronts"]), (32, 32 * 32))
-
-    def test_a_launch_that_would_take_too_long_says_so_before_and_can_be_sampled(self):
-        what = asked("kernels.cu", launch=self.large, seconds=1)
-        with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile("w+") as said:
-            program = program_of(what, True, BUILD, Path(place))
-            errors = os.dup(2)
-            os.dup2(said.fileno(), 2)
-            try:
-                reported = run_program(program, what, Path(place), quietly=True)
-            finally:
-                os.dup2(errors, 2)
-            said.seek(0)
-            self.assertRegex(said.read(), r"^kernel scale: its 1073741824 blocks of 256 threads would take about .*; at most \d+ blocks fit, "
-                                          r"a grid of (\d+) x \1\. Make .* --blocks N")
-            self.assertEqual(conclude_files(what, reported), 2)
-            what = replace(what, seconds=20, blocks=5)
-            reported = run_program(program, what, Path(place), quietly=True)
-        self.assertEqual((reported.status, reported.launched, reported.sampled), (0, 1, 1))
-        load = next(line for line in reported.launches[0]["lines"] if line["op"] == "global_load")
-        self.assertEqual(load["requests"], 8)  # of the first block alone: there is no more of x
-        errors = io.StringIO()
-        with contextlib.redirect_stderr(errors):
-            self.assertEqual(conclude_files(what, reported), 0)
-        self.assertRegex(errors.getvalue(), r"a sample: 5 blocks of each launch that has more \(1 of 1\); what the other")
 
     def test_a_wrong_variable_is_all_that_is_said(self):
         with tempfile.TemporaryDirectory() as place:
@@ -296,31 +271,6 @@ class Harness(unittest.TestCase):
             done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout, report.exists()), (2, "", False))
             self.assertRegex(done.stderr, r"^SIMT_ORDER=sideways: must be forward, .*\n$")
-
-    def test_a_launch_that_takes_long_says_so_and_goes_on(self):
-        with tempfile.TemporaryDirectory() as place:
-            program = program_of(asked("kernels.cu", launch=self.large, seconds=0), False, BUILD, Path(place))
-            environment = {**os.environ, "SIMT_REPORT": str(Path(place) / "report.json"), "SIMT_SECONDS": "0"}
-            process = subprocess.Popen([program], env=environment, stderr=subprocess.PIPE, text=True)
-            try:
-                said = process.stderr.readline()
-                time.sleep(1)
-                self.assertIsNone(process.poll(), said)
-            finally:
-                process.kill()
-                rest = process.communicate()[1]
-            self.assertRegex(said, r"^note: kernel scale: its 1073741824 blocks of 256 threads will take about \d+ (min|h); "
-                                   r"--blocks N runs a sample of them, --seconds S ends what takes longer$")
-            self.assertEqual(rest, "")
-
-    def test_five_known_kernels_optimized_as_run_does(self):
-        what = Asked([str(HERE.parents[1] / "simt" / "example" / "speed.cu")], [], None, 60, ["all", "1"])
-        with tempfile.TemporaryDirectory() as place:  # not traced: no observer, and atomics that need not be atomic
-            program = program_of(what, False, BUILD, Path(place))
-            for threads in "1", "2":
-                with unittest.mock.patch.dict(os.environ, SIMT_THREADS=threads):
-                    reported = run_program(program, what, Path(place), quietly=True)
-                self.assertEqual((reported.status, reported.launched, reported.failures), (0, 10, []))
 
     def test_writes_outside_shared_variables_end_the_launch_without_races_too(self):
         with tempfile.TemporaryDirectory() as place:
@@ -367,6 +317,59 @@ class Harness(unittest.TestCase):
         self.assertIn("no main in it; name a kernel to launch", said)
         said, _ = complaint(asked("styles.cu", launch=self.transpose))
         self.assertIn("has a main", said)
+
+
+class Long(unittest.TestCase):
+    large = Launch("scale", (1 << 15, 1 << 15, 1), (256, 1, 1), 0, {"x": Buffer(256, "float", "zero"), "a": "2.0", "n": "256"})
+
+    def test_a_launch_that_would_take_too_long_says_so_before_and_can_be_sampled(self):
+        what = asked("kernels.cu", launch=self.large, seconds=1)
+        with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile("w+") as said:
+            program = program_of(what, True, BUILD, Path(place))
+            errors = os.dup(2)
+            os.dup2(said.fileno(), 2)
+            try:
+                reported = run_program(program, what, Path(place), quietly=True)
+            finally:
+                os.dup2(errors, 2)
+            said.seek(0)
+            self.assertRegex(said.read(), r"^kernel scale: its 1073741824 blocks of 256 threads would take about .*; at most \d+ blocks fit, "
+                                          r"a grid of (\d+) x \1\. Make .* --blocks N")
+            self.assertEqual(conclude_files(what, reported), 2)
+            what = replace(what, seconds=20, blocks=5)
+            reported = run_program(program, what, Path(place), quietly=True)
+        self.assertEqual((reported.status, reported.launched, reported.sampled), (0, 1, 1))
+        load = next(line for line in reported.launches[0]["lines"] if line["op"] == "global_load")
+        self.assertEqual(load["requests"], 8)  # of the first block alone: there is no more of x
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            self.assertEqual(conclude_files(what, reported), 0)
+        self.assertRegex(errors.getvalue(), r"a sample: 5 blocks of each launch that has more \(1 of 1\); what the other")
+
+    def test_a_launch_that_takes_long_says_so_and_goes_on(self):
+        with tempfile.TemporaryDirectory() as place:
+            program = program_of(asked("kernels.cu", launch=self.large, seconds=0), False, BUILD, Path(place))
+            environment = {**os.environ, "SIMT_REPORT": str(Path(place) / "report.json"), "SIMT_SECONDS": "0"}
+            process = subprocess.Popen([program], env=environment, stderr=subprocess.PIPE, text=True)
+            try:
+                said = process.stderr.readline()
+                time.sleep(1)
+                self.assertIsNone(process.poll(), said)
+            finally:
+                process.kill()
+                rest = process.communicate()[1]
+            self.assertRegex(said, r"^note: kernel scale: its 1073741824 blocks of 256 threads will take about \d+ (min|h); "
+                                   r"--blocks N runs a sample of them, --seconds S ends what takes longer$")
+            self.assertEqual(rest, "")
+
+    def test_five_known_kernels_optimized_as_run_does(self):
+        what = Asked([str(HERE.parents[1] / "simt" / "example" / "speed.cu")], [], None, 60, ["all", "1"])
+        with tempfile.TemporaryDirectory() as place:  # not traced: no observer, and atomics that need not be atomic
+            program = program_of(what, False, BUILD, Path(place))
+            for threads in "1", "2":
+                with unittest.mock.patch.dict(os.environ, SIMT_THREADS=threads):
+                    reported = run_program(program, what, Path(place), quietly=True)
+                self.assertEqual((reported.status, reported.launched, reported.failures), (0, 10, []))
 
 
 class Wrong(unittest.TestCase):

@@ -64,11 +64,11 @@ def ensure_built(preset: str, targets: "list[str] | None" = None, quietly: bool 
 
 
 def compile_for_a_gpu(preset: str) -> None:
-    """Where nothing of it can be run: the machine code of every kernel for one kind of GPU, and no program.
+    """Where nothing of it can be run: every kernel for one kind of GPU, and no program.
 
-    Which GPU: see common/cmake/cuda_architectures.cmake. What is left out is the host's code of all .cu files, for
-    which nvcc would take twice as long: another preset compiles and links it. And the place of kernels that somebody
-    hands in (common/harness/judge).
+    Which GPU: see common/cmake/cuda_architectures.cmake. nvcc makes machine code where spills are refused, and PTX of
+    the other kernels. What is left out is the host's code of all .cu files, for which nvcc would take twice as long:
+    another preset compiles and links it. And the place of kernels that somebody hands in (common/harness/judge).
     """
     require_packages(preset)
     build_directory = directory(preset)
@@ -78,10 +78,16 @@ def compile_for_a_gpu(preset: str) -> None:
         build_targets(preset, build_directory, ["build.ninja"], quietly=True)  # which the next step reads
         statements, rules = ((build_directory / name).read_text() for name in ("build.ninja", "CMakeFiles/rules.ninja"))
         kernels = re.findall(r"^build ((?!common/harness/judge/)\S+\.cu\.o): CUDA_COMPILER__", statements, re.M)
-        (build_directory / "cubin_rules.ninja").write_text(rules.replace(" -x cu -c ", " -x cu -cubin "))
-        (build_directory / "cubin.ninja").write_text(
-            statements.replace("include CMakeFiles/rules.ninja", "include cubin_rules.ninja"))
-        build_targets(preset, build_directory, kernels, quietly=False, rules="cubin.ninja")
+        (build_directory / "kernel_rules.ninja").write_text(rules.replace(" -x cu -c ", " -x cu "))
+        statements = re.sub(r"^  FLAGS = .*--generate-code.*$", _with_its_phase, statements, flags=re.M)
+        (build_directory / "kernels.ninja").write_text(
+            statements.replace("include CMakeFiles/rules.ninja", "include kernel_rules.ninja"))
+        build_targets(preset, build_directory, kernels, quietly=False, rules="kernels.ninja")
+
+
+def _with_its_phase(flags: "re.Match[str]") -> str:
+    """nvcc's flags, and how far it goes."""
+    return f"{flags[0]} {'-cubin' if '--warn-on-spills' in flags[0] else '-ptx'}"
 
 
 @contextlib.contextmanager

@@ -1,9 +1,10 @@
 """the test suite on what this machine has, or the tests of a chapter
 
 The engine's tests run everywhere, on plain kernels and on traced ones, whose accesses are counted and searched for
-races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone everything is compiled for one, after the
-tests, for compute capability 9.0 or, with --all-architectures, for 8.0 as well (CUDAARCHS in the environment says
-otherwise). The summary says how many tests for a GPU were not run; --require-gpu makes that an error.
+races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone all kernels are compiled for one, after
+the tests, for compute capability 9.0, most of them no further than to PTX. With --all-architectures, or --all, it is
+all that a GPU would run, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many tests
+for a GPU were not run; --require-gpu makes that an error.
 
 With chapters named, only what they need is built, and only their tests run. --all runs the slow tier, too: what repeats
 at length what the other tests test once (all stubs and wrong solutions, a whole course played through, every mutant
@@ -105,12 +106,14 @@ def run(arguments: argparse.Namespace) -> int:
         build.ensure_built(preset, _targets(preset, selected))
         results[preset] = _ctest(preset, selected, arguments.require_gpu, waits)
         if arguments.all and not results[preset].failed and _test_names(preset, selected, waits, slow=True):
+            build.ensure_built(preset, ["for_slow_tests"])
             results[f"{preset}, slow"] = _ctest(preset, selected, arguments.require_gpu, waits, slow=True)
+    all_of_it = arguments.all or arguments.all_architectures
     for preset in todo.compile_only:
         say("All tests that can run here have run. nvcc is here, too, and compiles all kernels for a GPU: some "
             "minutes, and nothing of it is run. (--preset cpu leaves it out.)")
         before = time.monotonic()
-        if arguments.all_architectures:
+        if all_of_it:
             build.ensure_built(preset)
         else:
             build.compile_for_a_gpu(preset)
@@ -123,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"    {', '.join(names)} NOT run: {why}")
     for preset in todo.compile_only:
         compiler = f"nvcc {packages.dotted(nvcc.version)}" if nvcc else "nvcc"
-        where = "" if arguments.all_architectures or "CUDAARCHS" in os.environ else " for compute capability 9.0"
+        where = "" if all_of_it or "CUDAARCHS" in os.environ else " for compute capability 9.0"
         say(f"  {preset}: compiled with {compiler}{where} in {with_nvcc:.0f} s, not run")
     nvccs = f", {with_nvcc:.0f} of them nvcc's" if with_nvcc else ""
     say(f"  all of it, with builds: {time.monotonic() - begin:.0f} s{nvccs}")
