@@ -35,7 +35,7 @@ TensorMap tile_map(const Problem& p, const View<T>& of, int heads, int rows, int
   // The stride of a dimension of one element means nothing, but must be one.
   const auto bytes = [](unsigned pieces) { return std::max<int64_t>(1, pieces) * 16; };
   if (p.packed)
-    return tensor_map(of.data - int64_t(box_rows) * of.row * 8,
+    return tensor_map(of.data - box_rows * bytes(of.row) / int64_t(sizeof(T)),
                       {p.head_dim, box_rows, heads, int64_t(total) + box_rows},
                       {bytes(of.row), bytes(of.head), bytes(of.row)}, {64, box_rows, 1, 1});
   return tensor_map(of.data, {p.head_dim, rows, heads, p.batch}, {bytes(of.row), bytes(of.head), bytes(of.batch)},

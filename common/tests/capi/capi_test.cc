@@ -393,6 +393,29 @@ TEST_F(Capi, TakesPackedSequences) {
   if (!on_gpu) refused("it must be at most total_q, 10");
 }
 
+TEST_F(Capi, TakesASinglePackedToken) {
+  for (const int head_dim : {64, 128}) {
+    Problem p = chapter_suite::ragged(head_dim).problem;
+    p.batch = p.seq_q = p.seq_k = 1;
+    p = harness::packed(p);
+    p.total_q = p.total_k = 1;
+    faw_problem problem = as_c(p);
+    faw_extras extras = FAW_NO_EXTRAS;
+    problem.extras = &extras;
+    extras.total_q = extras.total_k = 1;
+    const faw_strides strides = {0, head_dim, 0};  // of an axis with one part any stride is as good
+    for (const faw_strides* faw_extras::*of : {&faw_extras::q, &faw_extras::k, &faw_extras::v, &faw_extras::o,
+                                               &faw_extras::d_o, &faw_extras::dq, &faw_extras::dk, &faw_extras::dv})
+      extras.*of = &strides;
+    const auto give = [&](const DeviceTensors& t) {
+      extras.cu_seqlens_q = t.forward_args().cu_seqlens_q, extras.cu_seqlens_k = t.forward_args().cu_seqlens_k;
+    };
+    const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
+    give(DeviceTensors(p, inputs, 0, false));  // for questions, that there are some
+    chapter_12_solves(problem, p, inputs, give);
+  }
+}
+
 TEST_F(Capi, TakesABlockMask) {
   Problem p = chapter_suite::ragged(64).problem;
   p.mask = attention::Mask::none;

@@ -112,12 +112,13 @@ class Folder(unittest.TestCase):
         return found
 
 
-class OneOfSomeKinds(Folder):
+class OneOfEachKind(Folder):
     columns = {"no check of words": ()}  # so that all of it runs; layers are taken away in All, which takes minutes
-    kinds = ("channel", "files", "processes", "results")  # what writes to the judge, looks around, stays behind and makes results up
+    busy = ("resources-loop", "resources-memory")  # until the judge loses patience: resources-sleep does so without work
 
     def test_none_scores(self):
-        self.tried([next(name for name in self.files if name.startswith(f"{kind}-")) for kind in self.kinds])
+        kinds = {name.partition("-")[0]: name for name in reversed(self.files) if name not in self.busy}
+        self.tried(sorted(kinds.values()))
 
 
 class All(Folder):
