@@ -257,7 +257,6 @@ void Counter::shuffled() {
 void Counter::voted() {
   const unsigned warp = worker->current().number / 32;
   if (now_.products[warp] == 0) ++current_.for_exercises.votes_alone;
-  if (now_.keeps_operands[warp]) ++current_.for_exercises.votes_before_release;
   now_.after_a_vote.set(warp);
 }
 
@@ -266,7 +265,10 @@ void Counter::compared() {
 }
 
 void Counter::wrote(std::size_t bytes) {
-  if (now_.after_a_vote[worker->current().number / 32]) current_.for_exercises.bytes_after_votes += bytes;
+  const unsigned warp = worker->current().number / 32;
+  if (now_.after_a_vote[warp]) current_.for_exercises.bytes_after_votes += bytes;
+  if (now_.products[warp] == 0) current_.for_exercises.bytes_alone += bytes;
+  if (now_.keeps_operands[warp]) current_.for_exercises.bytes_before_release += bytes;
 }
 
 void Counter::arrived(const Awaited& at, bool waits) {
@@ -591,7 +593,7 @@ void Counter::product_starts(const Product& product) {
 }
 
 void Counter::product_ends(const Product& product) {
-  --now_.products[product.warp];
+  if (--now_.products[product.warp] == 0) ++current_.for_exercises.waits_for_all_products;
   now_.keeps_operands.set(product.warp);
   if (now_.in_turn[product.warp]) current_.for_exercises.flops_ended_in_turn += flops_of(product);
 }

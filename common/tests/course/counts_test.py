@@ -27,7 +27,9 @@ def counted_once(place: Path, rung: str, direction: str, problem: dict, workshop
 
 # Limits with room for right ways that take more than the book's, as one that adds up l over the lanes in every tile, or that has
 # one barrier more. Ways without the idea take far more.
-OTHER_WAYS = {"shuffles", "barriers", "votes_alone", "accesses_of_a_thread", "flops_of_a_block"}
+OTHER_WAYS = {"shuffles", "barriers", "votes_alone", "accesses_of_a_thread", "flops_of_a_block", "comparisons_after_votes"}
+# Here grading compiles the book's kernel to more loads (judging.AS_GRADED), in a loop of another phase.
+AS_GRADED = {("04.dealt", "shared_load wavefronts")}
 
 
 class OfTheWorkbook(unittest.TestCase):
@@ -47,11 +49,12 @@ class Limits(OfTheWorkbook):
             for limit in exercise.limits:
                 launches = judging.counts(exercise.place, exercise.rung, exercise.direction, limit["problem"])
                 self.assertIsInstance(launches, list, launches)
-                for count, least, most in judging.bounds_of(limit):
+                for count, least, most in judging.bounds_of(exercise, limit):
                     with self.subTest(exercise=exercise.id, count=count):
                         number = judging.sum_of(launches, count, limit["kernel"]) or 0
                         self.assertTrue(least <= number <= most, f"{least} <= {number} <= {most}")
-                        self.assertGreaterEqual(number, (0.49 if count in OTHER_WAYS else 0.8) * most)
+                        close = 0.49 if count in OTHER_WAYS else 0.1 if (exercise.id, count) in AS_GRADED else 0.8
+                        self.assertGreaterEqual(number, close * most)
 
     def test_the_counts_that_a_limit_may_name_are_the_engines(self):
         text = (ROOT / "common/simt/trace/counts.cc").read_text()

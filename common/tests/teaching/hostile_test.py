@@ -385,6 +385,24 @@ BY_ONE_LANE = """
 class Counted(unittest.TestCase):
     """02.scores, which a limit on loads judges, 06.pipeline, which those on copies judge, and 08.diagonal."""
 
+    def test_right_results_without_what_the_exercise_teaches(self):
+        """The folder hostile/counted. A file's name begins with the exercise whose text it is. Its first line says what the text does,
+        the second what grading says of it: "right", of what only looks as if it were another way, or words of the first line."""
+        files = sorted((Path(__file__).parent / "hostile/counted").glob("*.inc"))
+        self.assertGreater(len(files), 30)
+        known = course.load()
+        exercises = {path: known.select([path.name.partition("-")[0]])[0] for path in files}
+        workbench = a_workbench(self, list({one.id: one for one in exercises.values()}.values()))
+        for path, one in exercises.items():
+            with self.subTest(text=path.stem):
+                text = path.read_text()
+                words = text.splitlines()[1].removeprefix("// ")
+                graded = grade(workbench, Submission("mallory", {one.file: known.replaced(one, text)}), [one])
+                verdict = graded.verdicts[one.id]
+                self.assertEqual((verdict.state == "right", graded.flags), (words == "right", {}), verdict.lines)
+                if words != "right":
+                    self.assertIn(words, verdict.lines[0])
+
     def test_a_mask_of_each_tile_is_too_much(self):
         (one,) = course.load().select(["08.diagonal"])
         workbench = a_workbench(self, [one])

@@ -21,9 +21,9 @@ The keys of an exercise, those in brackets need not be there:
       [limits]   what the engine may count at most, or at least and at most: [{"problem": {"heads": 2, ..}, "kernel":
                  "scores", "counts": {"global_load sectors": 1000, "matrix_flops": [8192, 8192]}}]; the problem's keys
                  are the flags of a chapter's program. Of WAYS, which are all ways in which threads get at numbers, what
-                 is not named may not be used at all: who does the work in another way than the exercise is about uses
-                 one of those. What only the exercise's idea gives may be none of the usual counts:
-                 simt/trace/counts.h, ForExercises
+                 the first limit does not name may not be used at all: who does the work in another way than the
+                 exercise is about uses one of those. What only the exercise's idea gives may be none of the usual
+                 counts: simt/trace/counts.h, ForExercises
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
@@ -74,7 +74,7 @@ SHARED = ("shared_load", "shared_store", "shared_atomic", "copy_store", "ldmatri
 WAYS = (*(f"{op} sectors" for op in GLOBAL), *(f"{op} wavefronts" for op in SHARED), "shuffles", "votes_alone", "barriers",
         "matrix_flops")
 COUNTS = {*WAYS, *(f"{op} {what}" for op in (*GLOBAL, *SHARED) for what in ("requests", "bytes")), "matrix_flops_alone",
-           "votes_before_release", "flops_out_of_turn", "flops_ended_in_turn", "flops_of_a_block", "copies_alone",
+           "bytes_alone", "bytes_before_release", "waits_for_all_products", "flops_out_of_turn", "flops_ended_in_turn", "flops_of_a_block", "copies_alone",
            "stores_waited_out", "accesses_of_a_thread", "comparisons_after_votes", "bytes_after_votes"}
 
 
