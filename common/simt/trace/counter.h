@@ -81,9 +81,7 @@ class Counter final : public Observer {
     copy_ends(&mbarrier, of(*copy.block));
   }
   void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
-  void bulk_store_ends(const BulkCopy& copy) override {
-    current_.for_exercises.stores_waited_out += !copy.only_read;
-  }
+  void bulk_store_ends(const BulkCopy& copy) override { current_.for_exercises.stores_waited_out += !copy.only_read; }
   void product_starts(const Product& product) override;
   void product_ends(const Product& product) override;
 

@@ -71,11 +71,12 @@ _OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "counts": dict}
 # What the engine counts: simt/trace/counts.h.
 GLOBAL = ("global_load", "global_store", "global_atomic", "copy_load", "bulk_load", "bulk_store", "bulk_add")
 SHARED = ("shared_load", "shared_store", "shared_atomic", "copy_store", "ldmatrix", "wgmma", "distributed")
-WAYS = (*(f"{op} sectors" for op in GLOBAL), *(f"{op} wavefronts" for op in SHARED), "shuffles", "votes_alone", "barriers",
-        "matrix_flops")
-COUNTS = {*WAYS, *(f"{op} {what}" for op in (*GLOBAL, *SHARED) for what in ("requests", "bytes")), "matrix_flops_alone",
-           "bytes_alone", "bytes_before_release", "waits_for_all_products", "flops_out_of_turn", "flops_ended_in_turn", "flops_of_a_block", "copies_alone",
-           "stores_waited_out", "accesses_of_a_thread", "comparisons_after_votes", "bytes_after_votes"}
+WAYS = (*(f"{op} sectors" for op in GLOBAL), *(f"{op} wavefronts" for op in SHARED), "shuffles", "votes_alone",
+        "barriers", "matrix_flops")
+COUNTS = {*WAYS, *(f"{op} {what}" for op in (*GLOBAL, *SHARED) for what in ("requests", "bytes")), *"""
+    accesses_of_a_thread bytes_after_votes bytes_alone bytes_before_release comparisons_after_votes copies_alone
+    flops_ended_in_turn flops_of_a_block flops_out_of_turn matrix_flops_alone stores_waited_out waits_for_all_products
+    """.split()}
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ KEYWORDS = set("""alignas auto bool break case char class const constexpr contin
     false float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uint ushort long
     mutable noexcept nullptr private public return short signed sizeof size_t static_assert static_cast struct switch
     template this true typedef typename unsigned using void while""".split())
-_WORDS = set("""__device__ __host__ __global__ __forceinline__ __inline__ __restrict__ __shared__ threadIdx blockIdx blockDim gridDim
-    warpSize x y z w INFINITY NAN FLT_MAX unroll pragma __launch_bounds__ __align__ volatile reinterpret_cast FLT_MIN
-    FLT_EPSILON INT_MAX INT_MIN UINT_MAX __constant__""".split())
+_WORDS = set("""__device__ __host__ __global__ __forceinline__ __inline__ __restrict__ __shared__ threadIdx
+    blockIdx blockDim gridDim warpSize x y z w INFINITY NAN FLT_MAX unroll pragma __launch_bounds__ __align__
+    volatile reinterpret_cast FLT_MIN FLT_EPSILON INT_MAX INT_MIN UINT_MAX __constant__""".split())
 # Functions of CUDA that take values and return one, or load, store and add what they point to.
 _FUNCTIONS = re.compile(r"""__(?:u?(?:char|short|int|ll)|floats?|double|half|halves|bfloat16|lows?|highs?)\d*2[a-z]\w*
     | __(?:u?short|u?int|float|u?longlong|double|half|bfloat16)_as_\w+
@@ -65,7 +65,7 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ENDED = re.compile(r"/\*.*\*/", re.DOTALL)
 _COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\\\n]*\"", re.DOTALL)
-# What makes no code: how often a loop is unrolled, attributes, and that integers and mathematics are the library's, too.
+# What makes no code: how often a loop is unrolled, attributes, and that integers and functions are the library's, too.
 _NO_CODE = re.compile(r"""^[ \t]*\#[ \t]*pragma[ \t]+(?:nounroll|(?:GCC[ \t]+)?unroll(?:[ \t(][\w \t+*/%()-]*)?)[ \t]*$
     | \[[ \t]*\[[ \t]*(?:maybe_unused|likely|unlikely|nodiscard|fallthrough)[ \t]*\][ \t]*\]
     | \bstd[ \t]*::[ \t]*(?=(?:u?int(?:8|16|32|64)_t|size_t)\b)
