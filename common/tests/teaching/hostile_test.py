@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -488,11 +489,15 @@ class Roundabout(unittest.TestCase):
             with self.subTest(text=path.stem):
                 text = path.read_text()
                 words = text.splitlines()[1].removeprefix("// ")
+                counted = not re.match("right$|race|invalid", words)
+                # One kind of test is enough to show that its results are right.
+                one = replace(one, tests=one.tests[:1]) if counted else one
                 graded = grade(workbench, Submission("mallory", {one.file: known.replaced(one, text)}), [one])
                 verdict = graded.verdicts[one.id]
                 self.assertEqual((verdict.state == "right", graded.flags), (words == "right", {}), verdict.lines)
                 if words != "right":
                     self.assertIn(words, verdict.lines[0])
+                    self.assertEqual(verdict.lines[0].startswith("the results are right; "), counted)
 
 
 class Cornered(Graded):
