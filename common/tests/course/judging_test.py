@@ -309,7 +309,7 @@ class Judging(LittleTree):
         self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "gpu"])
 
     def test_right_results_that_cost_too_much(self):
-        limit = {"problem": {"seq_q": 70, "causal": False}, "kernel": "scores", "counts": {"global_load sectors": [2, 1000], "shuffles": 5}}
+        limit = {"problem": {"seq_q": 70, "causal": False}, "kernel": "scores", "counts": {"global_load sectors": [2, 1000], "shuffles": 5, "others": 0}}
         self.declare({**CODE, "limits": [limit]}, DEBUG, MEASURE)
         counted = '{"chapter": "05", "rungs": [{"rung": "online", "launches": [{"kernel": "a::%s", "totals": {%s}, "shuffles": 5}]}]}'
         for kernel, totals, expected in [("scores", '"global_load": {"sectors": 1000}', None),

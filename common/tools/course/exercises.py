@@ -20,10 +20,10 @@ The keys of an exercise, those in brackets need not be there:
                  checks
       [limits]   what the engine may count at most, or at least and at most: [{"problem": {"heads": 2, ..}, "kernel":
                  "scores", "counts": {"global_load sectors": 1000, "matrix_flops": [8192, 8192]}}]; the problem's keys
-                 are the flags of a chapter's program. Of WAYS, which are all ways in which threads get at numbers, what
-                 the first limit does not name may not be used at all: who does the work in another way than the
-                 exercise is about uses one of those. What only the exercise's idea gives may be none of the usual
-                 counts: simt/trace/counts.h, ForExercises
+                 are the flags of a chapter's program. "others": 0 is about all of WAYS that are not named: who does the
+                 work in another way than the exercise is about uses one of those. What only the exercise's idea gives
+                 may be none of the usual counts: simt/trace/counts.h, ForExercises. In a student's tree the kernel may
+                 have the student's text of another exercise, too
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
@@ -68,14 +68,15 @@ _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
 _OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "counts": dict}
-# What the engine counts: simt/trace/counts.h.
+# What the engine counts (simt/trace/counts.h): the ways in which threads get at numbers, and all that a limit may name.
 GLOBAL = ("global_load", "global_store", "global_atomic", "copy_load", "bulk_load", "bulk_store", "bulk_add")
 SHARED = ("shared_load", "shared_store", "shared_atomic", "copy_store", "ldmatrix", "wgmma", "distributed")
 WAYS = (*(f"{op} sectors" for op in GLOBAL), *(f"{op} wavefronts" for op in SHARED), "shuffles", "votes_alone",
         "barriers", "matrix_flops")
 COUNTS = {*WAYS, *(f"{op} {what}" for op in (*GLOBAL, *SHARED) for what in ("requests", "bytes")), *"""
     accesses_of_a_thread bytes_after_votes bytes_alone bytes_before_release comparisons_after_votes copies_alone
-    flops_ended_in_turn flops_of_a_block flops_out_of_turn matrix_flops_alone stores_waited_out waits_for_all_products
+    flops_ended_in_turn flops_of_a_block flops_out_of_turn matrix_flops_alone others stores_waited_out
+    waits_for_all_products
     """.split()}
 
 

@@ -408,7 +408,7 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None
             stopped = _ENGINE.search(launches)
             return Objection([stopped[1]], ENGINE) if stopped else Objection([launches], "")
         what = "" if any(limit["kernel"] in name for name, _ in launches) else f"the engine has seen no launch{kernel}"
-        for count, least, most in bounds_of(exercise, limit):
+        for count, least, most in bounds_of(limit):
             number = sum_of(launches, count, limit["kernel"]) or 0  # the engine lists what there is
             if not what and not least <= number <= most:
                 what = f"the results are right; {_IN_WORDS.get(count, count)}{kernel}: {number:,} where "
@@ -420,13 +420,12 @@ def _beyond_a_limit(exercise: Exercise, workshop: Workshop) -> "Objection | None
     return None
 
 
-def bounds_of(exercise: Exercise, limit: JsonObject) -> "list[tuple[str, int, int]]":
-    """(a count, the least and the most that it may be), first of those that the limit names. The other ways to get at
-    numbers may not be used."""
-    named = [(count, *bounds) if isinstance(bounds, list) else (count, 0, bounds)
-             for count, bounds in limit["counts"].items()]
-    others = WAYS if limit is exercise.limits[0] else ()
-    return [*named, *((way, 0, 0) for way in others if way not in limit["counts"])]
+def bounds_of(limit: JsonObject) -> "list[tuple[str, int, int]]":
+    """(a count, the least and the most that it may be), first of those that the limit names."""
+    named = limit["counts"]
+    bounds = {**named, **{way: named["others"] for way in WAYS if "others" in named and way not in named}}
+    return [(count, *(both if isinstance(both, list) else (0, both))) for count, both in bounds.items()
+            if count != "others"]
 
 
 def command_that_counts(exercise: Exercise, problem: JsonObject) -> str:
