@@ -490,8 +490,8 @@ class Roundabout(unittest.TestCase):
                 text = path.read_text()
                 words = text.splitlines()[1].removeprefix("// ")
                 counted = not re.match("right$|race|invalid", words)
-                # One kind of test is enough to show that its results are right.
-                one = replace(one, tests=one.tests[:1]) if counted else one
+                # One kind of test is enough to show that results are right, if it is not the engine that sees what is wrong.
+                one = replace(one, tests=one.tests[:1]) if counted or words == "right" else one
                 graded = grade(workbench, Submission("mallory", {one.file: known.replaced(one, text)}), [one])
                 verdict = graded.verdicts[one.id]
                 self.assertEqual((verdict.state == "right", graded.flags), (words == "right", {}), verdict.lines)
