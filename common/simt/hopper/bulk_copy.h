@@ -27,7 +27,8 @@ struct BulkCopy {
   bool repeated;    // brings what another destination of the same multicast also gets
   unsigned thread;  // that started it, by its number in the block, and that block's rank in the cluster
   unsigned rank;
-  const void* pc;  // where
+  const void* pc;          // where
+  bool only_read = false;  // of a store that ends: so far, what waits for it is content
 
   const char* name() const;  // PTX's
   void carry_out() const;

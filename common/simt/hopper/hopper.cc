@@ -314,11 +314,12 @@ void bulk_commit() {
   hopper_of(self).stores[self.current().number].commit();
 }
 
-void bulk_wait(int pending_groups, bool, const char* file, int line) {
+void bulk_wait(int pending_groups, bool only_read, const char* file, int line) {
   if (left_out({file, line})) return;
   Worker& self = this_worker("cp.async.bulk.wait_group");
-  for (const BulkCopy& copy : hopper_of(self).stores[self.current().number].finish(pending_groups)) {
+  for (BulkCopy& copy : hopper_of(self).stores[self.current().number].finish(pending_groups)) {
     copy.carry_out();
+    copy.only_read = only_read;
     self.observe(&Observer::bulk_store_ends, copy);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "simt/engine/engine.h"
 #include "simt/hopper/bulk_copy.h"
+#include "simt/hopper/mbarrier.h"
 #include "simt/hopper/wgmma.h"
 #include "simt/trace/walk_recorder.h"
 #include "simt/trace/widths.h"
@@ -143,6 +144,8 @@ void count_copy_store(const Request& request, Counts& counts) {
   });
 }
 
+std::uint64_t flops_of(const Product& product) { return std::uint64_t(2) * 16 * 16 * product.form.columns; }
+
 }  // namespace
 
 void Counter::launch_begins(const Launch& launch) {
@@ -262,11 +265,16 @@ void Counter::compared() {
 }
 
 void Counter::wrote(std::size_t bytes) {
-  if (now_.after_a_vote[worker->current().number / 32]) current_.for_exercises.bytes_after_votes += bytes;
+  const unsigned warp = worker->current().number / 32;
+  if (now_.after_a_vote[warp]) current_.for_exercises.bytes_after_votes += bytes;
+  if (now_.products[warp] == 0) current_.for_exercises.bytes_alone += bytes;
+  if (now_.keeps_operands[warp]) current_.for_exercises.bytes_before_release += bytes;
 }
 
 void Counter::arrived(const Awaited& at, bool waits) {
-  if (!waits && dynamic_cast<const NamedBarrier*>(&at) != nullptr) now_.in_turn.reset(worker->current().number / 32);
+  const unsigned warp = worker->current().number / 32;
+  if (dynamic_cast<const Mbarrier*>(&at) != nullptr) now_.keeps_operands.reset(warp);
+  if (!waits && dynamic_cast<const NamedBarrier*>(&at) != nullptr) now_.in_turn.reset(warp);
 }
 
 void Counter::waited_at(const NamedBarrier&, const Wait&) { now_.in_turn.set(worker->current().number / 32); }
@@ -280,6 +288,8 @@ void Counter::keep(unsigned thread, const void* pc, std::uintptr_t address, std:
                      "writes, it never ends: threads run one after the other here, from one barrier to the next");
   events_[thread].push_back({pc, address | std::uint64_t(size) << 48 | static_cast<std::uint64_t>(op) << 56, from,
                              walk_ != nullptr ? walk_->step_of(thread) : 0});
+  std::uint64_t& most = current_.for_exercises.accesses_of_a_thread;
+  most = std::max<std::uint64_t>(most, ++now_.accesses[thread]);
 }
 
 void Counter::released(Orders orders, const Awaited*, const ThreadSet& threads, const Worker& block) {
@@ -572,7 +582,7 @@ void Counter::count(const BulkCopy& copy) {
 void Counter::product_starts(const Product& product) {
   const auto columns = static_cast<std::uint64_t>(product.form.columns);
   const std::uint64_t bytes = (product.form.a_in_registers ? 0 : 16 * 32) + columns * 32 / 4;
-  const std::uint64_t flops = 2 * 16 * columns * 16;
+  const std::uint64_t flops = flops_of(product);
   multiplied(flops);
   ++now_.products[product.warp];
   if (!now_.in_turn[product.warp]) current_.for_exercises.flops_out_of_turn += flops;
@@ -582,6 +592,10 @@ void Counter::product_starts(const Product& product) {
   tell_the_walk();
 }
 
-void Counter::product_ends(const Product& product) { --now_.products[product.warp]; }
+void Counter::product_ends(const Product& product) {
+  if (--now_.products[product.warp] == 0) ++current_.for_exercises.waits_for_all_products;
+  now_.keeps_operands.set(product.warp);
+  if (now_.in_turn[product.warp]) current_.for_exercises.flops_ended_in_turn += flops_of(product);
+}
 
 }  // namespace simt

@@ -81,6 +81,7 @@ class Counter final : public Observer {
     copy_ends(&mbarrier, of(*copy.block));
   }
   void bulk_store_starts(const BulkCopy& copy) override { count(copy); }
+  void bulk_store_ends(const BulkCopy& copy) override { current_.for_exercises.stores_waited_out += !copy.only_read; }
   void product_starts(const Product& product) override;
   void product_ends(const Product& product) override;
 
@@ -122,6 +123,8 @@ class Counter final : public Observer {
     std::bitset<max_warps> in_turn;
     std::array<unsigned, max_warps> products = {};  // of wgmma that are on their way
     std::bitset<max_warps> after_a_vote;
+    std::bitset<max_warps> keeps_operands;  // of a product by wgmma that has ended: has arrived nowhere since then
+    std::array<std::uint32_t, max_block_threads> accesses = {};
   };
 
   void keep(unsigned thread, const void* pc, std::uintptr_t address, std::size_t size, Op op, std::uintptr_t from = 0);

@@ -120,8 +120,13 @@ void write_launch(std::ostream& out, const LaunchCounts& launch) {
   if (launch.matrix_flops_alone) out << ", \"matrix_flops_alone\": " << *launch.matrix_flops_alone;
   const ForExercises& more = launch.for_exercises;
   out << ",\n \"for_exercises\": {\"votes_alone\": " << more.votes_alone
-      << ", \"flops_out_of_turn\": " << more.flops_out_of_turn << ", \"flops_of_a_block\": " << more.flops_of_a_block
-      << ", \"copies_alone\": " << more.copies_alone
+      << ", \"flops_out_of_turn\": " << more.flops_out_of_turn
+      << ", \"flops_ended_in_turn\": " << more.flops_ended_in_turn << ", \"bytes_alone\": " << more.bytes_alone
+      << ", \"bytes_before_release\": " << more.bytes_before_release
+      << ", \"waits_for_all_products\": " << more.waits_for_all_products
+      << ", \"stores_waited_out\": " << more.stores_waited_out
+      << ", \"accesses_of_a_thread\": " << more.accesses_of_a_thread
+      << ", \"flops_of_a_block\": " << more.flops_of_a_block << ", \"copies_alone\": " << more.copies_alone
       << ", \"comparisons_after_votes\": " << more.comparisons_after_votes
       << ", \"bytes_after_votes\": " << more.bytes_after_votes << "}";
   out << ",\n \"bytes\": {\"read\": ";

@@ -77,9 +77,16 @@ struct Traffic {
 // differ in comparisons, so that no test expects a number of them.
 struct ForExercises {
   std::uint64_t votes_alone = 0;  // and matches, and reductions, of warps none of whose products by wgmma is on its way
-  std::uint64_t flops_out_of_turn = 0;  // of wgmma: a warp has its turn from a wait at a named barrier to an arrival
-                                        // at one that it does not wait at
-  std::uint64_t flops_of_a_block = 0;   // the most matrix_flops that one block has
+  std::uint64_t flops_out_of_turn = 0;    // of wgmma: a warp has its turn from a wait at a named barrier to an arrival
+                                          // at one that it does not wait at
+  std::uint64_t flops_ended_in_turn = 0;  // of wgmma that a warp waits for while it has its turn
+  // That threads write while no product of their warp by wgmma is on its way; and before their warp has arrived at an
+  // mbarrier, since a product of its ended: so long it keeps from others what the product has read.
+  std::uint64_t bytes_alone = 0, bytes_before_release = 0;
+  std::uint64_t waits_for_all_products = 0;  // by wgmma, of a warp: then it has none on its way
+  std::uint64_t stores_waited_out = 0;       // bulk stores and adds that are waited for until they have written
+  std::uint64_t accesses_of_a_thread = 0;  // the most that one thread of a block makes, to global and to shared memory
+  std::uint64_t flops_of_a_block = 0;      // the most matrix_flops that one block has
   std::uint64_t copies_alone = 0;  // to shared memory, that land before a product of their block has run beside them
   // In kernels that are compiled for it, workbook_chapter(COMPARISONS): what threads compare after a vote of their
   // warp, before its next product by mma.

@@ -11,6 +11,10 @@ from tools.base import ROOT, Failure
 from tools.course import wrong
 
 
+def limit(count: str, bounds: object) -> dict:
+    return {"problem": {}, "kernel": "", "counts": {count: bounds}}
+
+
 class Reading(LittleTree):
     def failure(self) -> str:
         with self.assertRaises(Failure) as caught:
@@ -52,7 +56,10 @@ class Reading(LittleTree):
             ([{**CODE, "file": "05_online/9_gone.cu"}], "which is no file of chapter 05"),
             ([{**CODE, "file": "06_flash/1_mma.cu"}], "which is no file of chapter 05"),
             ([{**CODE, "direction": "sideways"}], "it must be forward or backward"),
-            ([{**CODE, "limits": [{"count": "barriers"}]}], "a limit of 05.rescale has no"),
+            ([{**CODE, "limits": [{"counts": {}}]}], "a limit of 05.rescale has no"),
+            ([{**CODE, "limits": [limit("barrier", 1)]}], "a limit of 05.rescale is on barrier, which the engine does not count (it counts "),
+            ([{**CODE, "limits": [limit("barriers", "1")]}], 'barriers of 05.rescale is "1": it must be the most that may be counted, or'),
+            ([{**CODE, "limits": [limit("barriers", [1])]}], "barriers of 05.rescale is [1]: it must be the most that may be counted, or"),
             ([CODE, {**CODE, "id": "05.missing"}], "05_online/1_online.cu has no `// exercise missing: ..`"),
         ]:
             with self.subTest(expected=expected):

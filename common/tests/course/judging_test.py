@@ -273,7 +273,7 @@ class Judging(LittleTree):
             "found by the test `inputs`: maxima that rise", *where_to_look()]))
 
     def test_where_the_planted_mistake_only_costs_time_what_the_engine_sees_is_said(self):
-        limit = {"problem": {}, "kernel": "", "count": "global_load sectors", "at_most": 1}
+        limit = {"problem": {}, "kernel": "", "counts": {"global_load sectors": 1}}
         self.declare(CODE, {**DEBUG, "tests": ["inputs", "trace"], "limits": [limit]}, MEASURE)
         self.write("06_flash/1_mma.cu", little.MMA + "more();\n")
         self.assertIn("race on shared memory", self.judged({"traced": failure(RACE)}, "06.barrier").lines[0])
@@ -309,13 +309,17 @@ class Judging(LittleTree):
         self.assertEqual([kernels for kernels, *_ in self.ran], ["plain", "gpu"])
 
     def test_right_results_that_cost_too_much(self):
-        limit = {"problem": {"seq_q": 70, "causal": False}, "kernel": "scores", "count": "global_load sectors", "at_most": 1000}
+        limit = {"problem": {"seq_q": 70, "causal": False}, "kernel": "scores", "counts": {"global_load sectors": [2, 1000], "shuffles": 5, "others": 0}}
         self.declare({**CODE, "limits": [limit]}, DEBUG, MEASURE)
-        counted = '{"chapter": "05", "rungs": [{"rung": "online", "launches": [{"kernel": "a::%s", "totals": {"global_load": {"sectors": %d}}}]}]}'
-        for kernel, sectors, expected in [("scores", 1000, None), ("scores", 1001, "1,001 where 1,000 are enough"),
-                                          ("output", 1, "the engine counts no global_load sectors of the kernel scores")]:
+        counted = '{"chapter": "05", "rungs": [{"rung": "online", "launches": [{"kernel": "a::%s", "totals": {%s}, "shuffles": 5}]}]}'
+        for kernel, totals, expected in [("scores", '"global_load": {"sectors": 1000}', None),
+                                         ("scores", '"global_load": {"sectors": 1001}', "1,001 where 1,000 are enough"),
+                                         ("scores", "", "global_load sectors of the kernel scores: 0 where it takes 2: the work is done in another way"),
+                                         ("scores", '"global_load": {"sectors": 2}, "shared_load": {"wavefronts": 7}',
+                                          "shared_load wavefronts of the kernel scores: 7 where 0 are enough"),
+                                         ("output", '"global_load": {"sectors": 2}', "the engine has seen no launch of the kernel scores")]:
             with mock.patch.object(judging, "_of_the_suite", return_value=[]), mock.patch.object(build, "ensure_built", return_value=Path()), \
-                    mock.patch.object(judging, "_answer", return_value=(0, counted % (kernel, sectors))):
+                    mock.patch.object(judging, "_answer", return_value=(0, counted % (kernel, totals))):
                 verdict = judging.judge(self.loaded(), self.exercise("05.rescale"))
             self.assertEqual(verdict.state, "wrong" if expected else "right")
             if expected:

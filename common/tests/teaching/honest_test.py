@@ -109,6 +109,8 @@ l = __ldcg(s_row) + __ldcs(s_row) + __ldca(s_row) + __ldlu(s_row) + __ldcv(s_row
 const unsigned wump = __byte_perm(1, 2, 3) + __funnelshift_r(1, 2, 3) + __dp4a(1, 2, 3) + __sad(1, 2, 3); l = __uint2float_rn(wump) + __float2uint_rz(l);
 atomicAdd_block(s_row, l); unsigned wump = 0; l = __reduce_or_sync(0xffffffff, wump) + __tanf(l) + __log2f(l) + __fmul_rn(l, m) + rcbrtf(l) + erfcf(m);
 const __nv_bfloat162 wump = __floats2bfloat162_rn(l, m); l = __low2float(wump) + __bfloat162float(__low2bfloat16(wump)) + __half2float(__habs(__float2half(l)));
+l = std::min(l, m) + ::max(l, m); if (::min(l, std::max(l, m)) > 0) l = std::exp(l) + std::isnan(m) + std::abs(l); const auto gleb = [](float hot) { return ::max(hot, 0.0f); }; l = gleb(l);
+struct Zork { float hot; __host__ __device__ __inline__ float twice() const { return 2 * hot; } }; l = Zork{l}.twice();
 std::uint32_t wump = 1; const std::size_t gleb = wump; std::int8_t quib[2] = {}; l = std::uint64_t(gleb) + quib[0];
 """.strip().splitlines()
 
@@ -169,11 +171,16 @@ class Honest(unittest.TestCase):
         for line in ("float gleb; sincosf(l, &m, &gleb);", "l = modff(l, &m);", "int gleb; l = frexpf(l, &gleb);", "memcpy(&l, s_row, 4);",
                      'static_assert(1, "/*"); vfork(); static_assert(1, "*/");', "static_assert(1, R\"(\")\"); vfork(); static_assert(1, \"\");",
                      'puts(l, "x");', "[[gnu::constructor]] int gleb;", "#pragma unroll int vfork(int)\n{ vfork(1); }",
-                     "{ struct vfork { float hot; }; } vfork();", "template <class vfork> float gleb(); vfork();", "l = std::vfork();",
+                     "{ struct vfork { float hot; }; } vfork();", "template <class vfork> float gleb(); vfork();", "l = std::vfork();", "l = ::vfork();", "l = Zork::min(l, m);", "l = (m)::min(l, m);", "std::min = 1;",
                      "{ enum { vfork }; } vfork();", "enum { vfork }; vfork();", "l = [vfork = l] { return 1; }(); vfork();", "s_row[vfork = 1] = 2;",
                      "void (&gleb)(int) = vfork;", "l = (m, *vfork);", "using Zork = int; Zork::vfork();", "typedef int Zork; l = vfork;"):
             with self.subTest(line=line):
                 self.assertIsNotNone(kernelcode.refusal(self.course, self.exercise, self.mine.replace(SOLUTION, line)))
+
+    def test_what_the_engine_does_not_know_names_what_it_knows(self):
+        found = kernelcode.refusal(self.course, self.exercise, self.mine.replace(SOLUTION, "extern __shared__ float all[];"))
+        self.assertTrue(found.refused)
+        self.assertRegex(found.line, r"1_online.cu:\d+: extern __shared__: here a kernel gets its dynamic shared memory as dynamic_shared<float>")
 
     def test_of_ordinary_cuda_nothing_is_refused(self):
         for line in INTRINSICS:

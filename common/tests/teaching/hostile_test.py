@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -394,7 +395,8 @@ class Counted(unittest.TestCase):
         verdict = graded["bits"].verdicts[one.id]
         self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
         self.assertRegex(verdict.lines[0], "the results are right; bytes that threads write between .*: 8[0-9,]+ where 440,000 are enough")
-        self.assertIn("which the lines around call", graded["place"].flags.get(one.id, ""))
+        self.assertEqual((graded["place"].verdicts[one.id].state, graded["place"].score), ("wrong", 0))
+        self.assertIn("which the lines around call", kernelcode.refusal(workbench.course, one, workbench.course.replaced(one, IN_ANOTHER_PLACE)).line)
         self.assertEqual((graded["right"].score, graded["right"].flags), (one.points, {}))
 
     def test_a_copy_that_nobody_needs_is_no_overlap(self):
@@ -402,14 +404,14 @@ class Counted(unittest.TestCase):
         (one,) = course.load().select(["06.pipeline"])
         workbench = a_workbench(self, [one])
         for copies, words in [(BY_COPIES, "copies that land before a product has run beside them: 8,704 where 1,536 are enough"),
-                              (BY_LOADS, "shared_store wavefronts: [0-9,]+ where 0 are enough")]:
+                              (BY_LOADS, "global_load sectors: [0-9,]+ where 0 are enough")]:
             text = workbench.course.replaced(one, SMALL_COPY % copies)
             self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
             self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
             self.assertRegex(verdict.lines[0], f"the results are right; {words}")
         for threads, words in [(BY_ONE_THREAD, "matrix_flops: 0 where it takes 8,388,608"),
-                               (NOBODYS_PRODUCTS + BY_ONE_THREAD, "global_load sectors: [0-9,]+ where 0 are enough")]:
+                               (NOBODYS_PRODUCTS + BY_ONE_THREAD, "global_store sectors: 4,104 where 520 are enough")]:
             text = workbench.course.replaced(one, threads)
             self.assertIsNone(kernelcode.refusal(workbench.course, one, text))
             verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
@@ -422,14 +424,14 @@ class Counted(unittest.TestCase):
         text = workbench.course.replaced(one, BY_ONE_LANE)
         verdict = grade(workbench, Submission("mallory", {one.file: text}), [one]).verdicts[one.id]
         self.assertEqual((verdict.state, verdict.stage), ("wrong", "count"), verdict.lines)
-        self.assertRegex(verdict.lines[0], "shared_load wavefronts: 29,696 where 26,624 are enough")
+        self.assertRegex(verdict.lines[0], "accesses to memory by the busiest thread of the kernel row_dots: 71 where 8 are enough")
 
     def test_all_from_all_by_other_ways_than_shuffles(self):
         """For 05.reduction, with some shuffles that nobody needs. And an op as a template's parameter is right."""
         (one,) = course.load().select(["05.reduction"])
         workbench = a_workbench(self, [one])
-        for way, state, words in [(BY_BALLOTS, "wrong", "votes, matches and reductions .*: 3,072 where 128 are enough"),
-                                  (BY_REDUCTIONS, "wrong", "votes, matches and reductions .*: 3,072 where 128 are enough"),
+        for way, state, words in [(BY_BALLOTS, "wrong", "votes, matches and reductions .*: 3,072 where 0 are enough"),
+                                  (BY_REDUCTIONS, "wrong", "votes, matches and reductions .*: 3,072 where 0 are enough"),
                                   (BY_AN_OP, "right", "^$")]:
             text = workbench.course.replaced(one, way + OF_ALL * ("of_all" in way))
             graded = grade(workbench, Submission("mallory", {one.file: text}), [one])
@@ -470,6 +472,32 @@ class Counted(unittest.TestCase):
         text = workbench.course.replaced(barrier, f"  {TRACED}\n  if (watched) return;\n{workbench.course.written(barrier)}")
         verdict = grade(workbench, Submission("mallory", {barrier.file: text}), [barrier]).verdicts[barrier.id]
         self.assertEqual(verdict.state, "wrong", verdict.lines)
+
+
+class Roundabout(unittest.TestCase):
+    """The folder hostile/counted: right results by another way than the exercise teaches. A file's name begins with the exercise whose
+    text it is. Its first line says what the text does, the second what grading says of it: words of the first line, or "right", of
+    what only looks like such a way."""
+
+    def test_each_gets_its_verdict(self):
+        files = sorted((Path(__file__).parent / "hostile/counted").glob("*.inc"))
+        self.assertGreater(len(files), 30)
+        known = course.load()
+        exercises = {path: known.select([path.name.partition("-")[0]])[0] for path in files}
+        workbench = a_workbench(self, list({one.id: one for one in exercises.values()}.values()))
+        for path, one in exercises.items():
+            with self.subTest(text=path.stem):
+                text = path.read_text()
+                words = text.splitlines()[1].removeprefix("// ")
+                counted = not re.match("right$|race|invalid", words)
+                # One kind of test is enough to show that results are right, if it is not the engine that sees what is wrong.
+                one = replace(one, tests=one.tests[:1]) if counted or words == "right" else one
+                graded = grade(workbench, Submission("mallory", {one.file: known.replaced(one, text)}), [one])
+                verdict = graded.verdicts[one.id]
+                self.assertEqual((verdict.state == "right", graded.flags), (words == "right", {}), verdict.lines)
+                if words != "right":
+                    self.assertIn(words, verdict.lines[0])
+                    self.assertEqual(verdict.lines[0].startswith("the results are right; "), counted)
 
 
 class Cornered(Graded):

@@ -166,7 +166,8 @@ class Configuring(unittest.TestCase):
     def test_a_corrupt_cache_is_named(self):
         right = "# a comment\n//another\nCMAKE_GENERATOR:INTERNAL=Ninja\n\"a:b=c\":STRING=x\nA-ADVANCED:INTERNAL=1\n"
         with tempfile.TemporaryDirectory() as scratch:
-            cache = Path(scratch) / "CMakeCache.txt"
+            cache = Path(scratch) / "cpu" / "CMakeCache.txt"
+            cache.parent.mkdir()
             cache.write_text(right)
             self.assertEqual(len(build._entries(cache)), 3)
             for content, what in [(b"", "it names no generator"),
@@ -174,10 +175,10 @@ class Configuring(unittest.TestCase):
                                   (right.encode() + b"\0\0\xff\n", "line 6 is no NAME"),
                                   (right[:30].encode(), "line 3 is no")]:
                 cache.write_bytes(content)
-                with mock.patch.multiple(build, BUILD=Path(scratch).parent, require_packages=mock.Mock()), \
+                with mock.patch.multiple(build, BUILD=Path(scratch), require_packages=mock.Mock()), \
                         mock.patch.object(build, "follow", side_effect=AssertionError("CMake is not asked")), \
                         self.assertRaises(Failure) as raised:
-                    build.ensure_built(Path(scratch).name)
+                    build.ensure_built("cpu")
                 self.assertRegex(str(raised.exception), rf"^{build.shown(cache)} is corrupt \({what}.*\): remove ")
 
     def test_again_for_the_pytorch_of_another_python(self):

@@ -18,10 +18,12 @@ The keys of an exercise, those in brackets need not be there:
     code and debug
       tests      kinds of test (common/tests/chapter/kinds.cc) that the rung has to pass; `trace` is the engine with its
                  checks
-      [limits]   what the engine may count at most: [{"problem": {"heads": 2, ..}, "kernel": "scores", "count":
-                 "global_load sectors", "at_most": 1000}]; the problem's keys are the flags of a chapter's program. What
-                 only the exercise's idea gives may be none of the usual counts: simt/trace/counts.h, ForExercises. And
-                 what it must count "at_least": who does the work in another way counts little of everything
+      [limits]   what the engine may count at most, or at least and at most: [{"problem": {"heads": 2, ..}, "kernel":
+                 "scores", "counts": {"global_load sectors": 1000, "matrix_flops": [8192, 8192]}}]; the problem's keys
+                 are the flags of a chapter's program. "others": 0 is about all of WAYS that are not named: who does the
+                 work in another way than the exercise is about uses one of those. What only the exercise's idea gives
+                 may be none of the usual counts: simt/trace/counts.h, ForExercises. In a student's tree the kernel may
+                 have the student's text of another exercise, too
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
@@ -65,8 +67,17 @@ _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson
 _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
-_OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "count": str}
-_BOUNDS: dict[str, type] = {"at_most": int, "at_least": int}
+_OF_A_LIMIT: dict[str, type] = {"problem": dict, "kernel": str, "counts": dict}
+# What the engine counts (simt/trace/counts.h): the ways in which threads get at numbers, and all that a limit may name.
+GLOBAL = ("global_load", "global_store", "global_atomic", "copy_load", "bulk_load", "bulk_store", "bulk_add")
+SHARED = ("shared_load", "shared_store", "shared_atomic", "copy_store", "ldmatrix", "wgmma", "distributed")
+WAYS = (*(f"{op} sectors" for op in GLOBAL), *(f"{op} wavefronts" for op in SHARED), "shuffles", "votes_alone",
+        "barriers", "matrix_flops")
+COUNTS = {*WAYS, *(f"{op} {what}" for op in (*GLOBAL, *SHARED) for what in ("requests", "bytes")), *"""
+    accesses_of_a_thread bytes_after_votes bytes_alone bytes_before_release comparisons_after_votes copies_alone
+    flops_ended_in_turn flops_of_a_block flops_out_of_turn matrix_flops_alone others stores_waited_out
+    waits_for_all_products
+    """.split()}
 
 
 @dataclass(frozen=True)
@@ -279,9 +290,15 @@ class _Reader:
             if test not in self.kinds_of_tests:
                 self.fail(f"there is no kind of test {test} (there are {', '.join(self.kinds_of_tests)})", name, test)
         for limit in entry.get("limits", []):
-            self._types(f"a limit of {name}", limit, _OF_A_LIMIT, _BOUNDS, name)
-            if not _BOUNDS.keys() & limit.keys():
-                self.fail(f"a limit of {name} has neither at_most nor at_least", name, str(limit.get("count")))
+            self._types(f"a limit of {name}", limit, _OF_A_LIMIT, {}, name)
+            for count, bounds in limit["counts"].items():
+                if count not in COUNTS:
+                    self.fail(f"a limit of {name} is on {count}, which the engine does not count (it counts "
+                              f"{', '.join(sorted(COUNTS))})", name, count)
+                if not all(type(bound) is int for bound in (bounds if isinstance(bounds, list) else [bounds])) or \
+                        isinstance(bounds, list) and len(bounds) != 2:
+                    self.fail(f"{count} of {name} is {json.dumps(bounds)}: it must be the most that may be counted, or "
+                              "[least, most]", name, count)
         self.seen[name] = Exercise(**entry)
         return self.seen[name]
 

@@ -26,9 +26,9 @@ KEYWORDS = set("""alignas auto bool break case char class const constexpr contin
     false float for if inline int int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uint ushort long
     mutable noexcept nullptr private public return short signed sizeof size_t static_assert static_cast struct switch
     template this true typedef typename unsigned using void while""".split())
-_WORDS = set("""__device__ __global__ __forceinline__ __restrict__ __shared__ threadIdx blockIdx blockDim gridDim
-    warpSize x y z w INFINITY NAN FLT_MAX unroll pragma __launch_bounds__ __align__ volatile reinterpret_cast FLT_MIN
-    FLT_EPSILON INT_MAX INT_MIN UINT_MAX __constant__""".split())
+_WORDS = set("""__device__ __host__ __global__ __forceinline__ __inline__ __restrict__ __shared__ threadIdx
+    blockIdx blockDim gridDim warpSize x y z w INFINITY NAN FLT_MAX unroll pragma __launch_bounds__ __align__
+    volatile reinterpret_cast FLT_MIN FLT_EPSILON INT_MAX INT_MIN UINT_MAX __constant__""".split())
 # Functions of CUDA that take values and return one, or load, store and add what they point to.
 _FUNCTIONS = re.compile(r"""__(?:u?(?:char|short|int|ll)|floats?|double|half|halves|bfloat16|lows?|highs?)\d*2[a-z]\w*
     | __(?:u?short|u?int|float|u?longlong|double|half|bfloat16)_as_\w+
@@ -65,10 +65,13 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\.\d[\w.']*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ENDED = re.compile(r"/\*.*\*/", re.DOTALL)
 _COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\\\n]*\"", re.DOTALL)
-# What makes no code: how often a loop is unrolled, attributes, and that integers are the library's, too.
+# What makes no code: how often a loop is unrolled, attributes, and that integers and functions are the library's, too.
 _NO_CODE = re.compile(r"""^[ \t]*\#[ \t]*pragma[ \t]+(?:nounroll|(?:GCC[ \t]+)?unroll(?:[ \t(][\w \t+*/%()-]*)?)[ \t]*$
     | \[[ \t]*\[[ \t]*(?:maybe_unused|likely|unlikely|nodiscard|fallthrough)[ \t]*\][ \t]*\]
-    | \bstd[ \t]*::[ \t]*(?=(?:u?int(?:8|16|32|64)_t|size_t)\b)""", re.MULTILINE | re.VERBOSE)
+    | \bstd[ \t]*::[ \t]*(?=(?:u?int(?:8|16|32|64)_t|size_t)\b)
+    | (?:\bstd[ \t]*|(?<=\breturn)[ \t]+|(?<![\w>:)\]])(?<![\w>:)\]][ \t]))::[ \t]*
+      (?=(?:min|max|abs|exp2?|log2?|sqrt|pow|fma|fmin|fmax|fabs|floor|ceil|round|isinf|isnan|isfinite)[ \t]*\()
+    """, re.MULTILINE | re.VERBOSE)
 _OPERATORS = re.compile(r"\( \)|\[ \]|[-+*/%&|^<>=!](?: [<>=])?(?: =)?")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^;<>(){}]*>\s*)?\(")
 _DEFINED = re.compile(r"\b([A-Za-z_]\w*)\s*\((?:[^(){};]|\([^(){};]*\))*\)\s*\{")
@@ -255,6 +258,9 @@ def _names(code: str, visible: list[str], may: list[str], calls: set[str]) -> "O
             return Objection(number, NOT_CONST)
         if word == "static" and words[at + 1 : at + 2] in (["constexpr"], ["const"], ["__device__"]):
             continue
+        if word == "extern" and words[at + 1 : at + 2] == ["__shared__"]:
+            return Objection(number, "extern __shared__: here a kernel gets its dynamic shared memory as "
+                                     "dynamic_shared<float>(), which is a pointer to its beginning")
         if word == "operator" and _OPERATORS.match(" ".join(words[at + 1 : at + 4])):
             continue
         is_cudas = word in CUDA or _FUNCTIONS.fullmatch(word) is not None
