@@ -57,10 +57,10 @@ struct Declaration {
 };
 
 struct Scope {
-  enum Kind { names, type, function, block, other, member } kind;
-  bool device = false;
-  std::string name;  // of a namespace
-  bool host = true;  // the host may run it, too
+  enum Kind { names, type, function, block, other, member } kind;  // member: in a constructor's list
+  bool device = false;                                             // a type: it has functions of the device
+  std::string name;                                                // of a namespace
+  bool host = true;                                                // the host may run it, too
 };
 
 class Rewriter {
@@ -559,12 +559,13 @@ class Rewriter {
             note_function(statement, i, kernel || device);
             functions_.push_back({i, {}, !kernel && (!device || has(statement, i, "__host__")), kernel || device});
           }
-          statement = i + 1;
+          if (!in_member()) statement = i + 1;
         } else if (text == "}") {
-          const bool in_member = !scopes_.empty() && scopes_.back().kind == Scope::member;
+          const bool member = in_member();
           if (!scopes_.empty()) scopes_.pop_back();
-          if (!in_member) statement = i + 1;
-        } else if (text == ";" || (text == ":" && i > 0 && (at(i - 1) == "public" || at(i - 1) == "private"))) {
+          if (!member) statement = i + 1;
+        } else if ((text == ";" && !in_member()) ||
+                   (text == ":" && i > 0 && (at(i - 1) == "public" || at(i - 1) == "private"))) {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
           launch(i);
@@ -584,9 +585,10 @@ class Rewriter {
         assembly(i);
       else if (text == "cudaLaunchKernel" || text == "cudaLaunchCooperativeKernel")
         keep_type_of_kernel(i), discard(i);
-      else if ((text == "new" || text == "delete" || text == "malloc" || text == "free") && in_device_code())
+      else if ((text == "new" || text == "delete" || text == "malloc" || text == "free") &&
+               in_device_code(statement, i))
         allocate(i);
-      else if (text == "printf" && at(i + 1) == "(" && in_device_code())
+      else if (text == "printf" && at(i + 1) == "(" && in_device_code(statement, i))
         print(i);
       else if (text.starts_with("cuda") && at(i + 1) == "(")
         discard(i);
@@ -596,12 +598,22 @@ class Rewriter {
     }
   }
 
-  bool in_device_code() const { return !scopes_.empty() && scopes_.back().device; }
+  bool in_member() const { return !scopes_.empty() && scopes_.back().kind == Scope::member; }
+
+  // In a function of the device, or in what its classes' members begin with: after a constructor's colon, or after the
+  // = of the member itself, which constructors of both sides share.
+  bool in_device_code(Place statement, Place i) const {
+    const bool within = !scopes_.empty() && scopes_.back().device;
+    if (in_function() || (within && scopes_.back().kind != Scope::type)) return within;
+    const Declaration d = declaration(statement);
+    if (!d.is_function) return within && has(statement, i, "=");
+    return has(d, "__device__") && d.body != nowhere && i >= past(d.parameters) && i < d.body;
+  }
 
   // Memory that a kernel allocates is its own heap's, and not the host's.
   void allocate(Place i) {
     const std::string_view before = i > 0 ? at(i - 1) : std::string_view(), after = at(i + 1);
-    if (!in_function() || before == "operator" || before == "." || before == "->") return;
+    if (before == "operator" || before == "." || before == "->") return;
     if (at(i) == "new") {
       if (after != "(") edits_[i].after += " (::simt::kernel_new)";  // else it says where
     } else if (at(i) == "delete") {
@@ -743,6 +755,7 @@ class Rewriter {
     if (at(begin) == "inline" && at(begin + 1) == "namespace") ++begin;
     if (at(begin) == "namespace") return {Scope::names, false, words(begin + 1, open)};
     if (at(begin) == "extern" && kind(begin + 1) == Kind::string && begin + 2 == open) return {Scope::names, false, ""};
+    const Scope value{Scope::other, !scopes_.empty() && scopes_.back().device, ""};  // of a member of the class around
     bool is_type = false, parameters = false, members = false;
     for (Place i = begin; i < open;) {
       const std::string_view text = at(i);
@@ -752,17 +765,17 @@ class Rewriter {
           continue;
         }
       }
-      if (text == "=" && !parameters) return {Scope::other, false, ""};
-      if (text == "enum") return {Scope::other, false, ""};
+      if ((text == "=" && !parameters) || text == "enum") return value;
       if (text == "class" || text == "struct" || text == "union") is_type = true;
       if (text == "operator") parameters = true;
       if (text == "(" && !takes_parentheses(at(i - 1))) parameters = true;
       if (text == ":" && parameters) members = true;
       i = text == "(" || text == "[" ? past(i) : i + 1;
     }
-    if (parameters && members && (is_word(open - 1) || at(open - 1) == ">")) return {Scope::member, false, ""};
+    if (parameters && members && declaration(begin).body != open) return {Scope::member, device, "", host};
     if (parameters) return {Scope::function, device, "", host};
-    return {is_type ? Scope::type : Scope::other, false, ""};
+    if (is_type) return {Scope::type, has(open, past(open), "__device__"), ""};
+    return value;
   }
 
   void keyword(Place i) {

@@ -151,6 +151,20 @@ class Declarations(unittest.TestCase):
         self.assertEqual(rewritten('__device__ void f() { x.printf("a"); } void g() { printf("b"); }'),
                          'void f() { x.printf("a"); } void g() { printf("b"); }')
 
+    def test_of_what_allocates(self):
+        new = "new (::simt::kernel_new)"
+        for text, becomes in {
+            "struct P { int* q; __device__ P() : q(new int(1)) { delete q; } };":
+                f"struct P {{ int* q; P() : q({new} int(1)) {{ ::simt::kernel_delete % q; }} }};",
+            "struct P { P(); void* q; }; __device__ P::P() : q{malloc(4)} { free(q); }":
+                "struct P { P(); void* q; }; P::P() : q{::simt::kernel_malloc(4)} { ::simt::kernel_free(q); }",
+            "struct P { int* q = new int; int* r{new int}; __device__ ~P(); P() : r(new int) {} P(const P&) = delete; };":
+                f"struct P {{ int* q = {new} int; int* r{{{new} int}}; ~P(); P() : r(new int) {{}} P(const P&) = delete; }};",
+            "struct P { int* q = new int; P() : q(new int) { new int; } };": "struct P { int* q = new int; P() : q(new int) { new int; } };",
+        }.items():
+            with self.subTest(text):
+                self.assertEqual(rewritten(text), becomes)
+
     def test_of_functions(self):
         inline = "__attribute__((always_inline))"
         self.assertEqual(rewritten("__global__ void __launch_bounds__(N * 2, 1) k() {}"), "__attribute__((noinline, noclone)) void k() {}")

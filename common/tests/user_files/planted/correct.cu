@@ -1162,6 +1162,22 @@ struct Link {
   __device__ Link(int value, Link* next) : value(value), next(next) {}
   __device__ ~Link() { value = 0; }
 };
+struct Owner {  // of memory that it asks for before its body
+  int *one, *three, *by_malloc, *of_both = new int(1);
+  __device__ explicit Owner(int n)
+      : one{new int(n)}, three(new int[3]{n, n, n}), by_malloc(static_cast<int*>(malloc(sizeof(int)))) {
+    int* const value = new int(n);
+    *by_malloc = *value;
+    delete value;
+  }
+  Owner() : one(new int), three(new int[3]), by_malloc(static_cast<int*>(malloc(sizeof(int)))) {}  // the host's
+  __host__ __device__ ~Owner() {
+    delete one;
+    delete[] three;
+    free(by_malloc);
+    delete of_both;
+  }
+};
 __global__ void memory_of_its_own(int* sums, bool quiet) {
   Link* list = nullptr;
   for (int i = 0; i < 10; ++i) list = new Link(i, list);
@@ -1189,13 +1205,17 @@ __global__ void memory_of_its_own(int* sums, bool quiet) {
   const Shape* const shape = new Square;
   sum += shape->corners();
   delete shape;
+  const Owner owner(2);
+  sum += *owner.one + owner.three[2] + *owner.by_malloc + *owner.of_both;
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 CASE(kernel_that_allocates) {
   const Zeros<int> sums(2 * N);
   memory_of_its_own<<<2, N>>>(sums, true);
   memory_of_its_own<<<1, 1>>>(sums, false);
-  expect(first<int>(sums) == 45 + 4 + 2 + 4);
+  expect(first<int>(sums) == 45 + 4 + 2 + 4 + 7);
+  const Owner owner;
+  expect(*owner.of_both == 1);
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
