@@ -20,6 +20,10 @@ struct KernelDelete {
   template <class T>
   friend void operator%(KernelDelete, T* pointer) {
     if (pointer == nullptr) return;
+    if constexpr (
+        requires { T::operator delete(static_cast<void*>(nullptr)); } ||
+        requires { T::operator delete(static_cast<void*>(nullptr), std::size_t()); })
+      return delete pointer;  // its class's own way
     const volatile void* block = pointer;
     if constexpr (std::is_polymorphic_v<T>) block = dynamic_cast<const volatile void*>(pointer);
     if constexpr (!std::is_void_v<T>) pointer->~T();
@@ -30,6 +34,10 @@ struct KernelDeleteArray {
   template <class T>
   friend void operator%(KernelDeleteArray, T* pointer) {
     if (pointer == nullptr) return;
+    if constexpr (
+        requires { T::operator delete[](static_cast<void*>(nullptr)); } ||
+        requires { T::operator delete[](static_cast<void*>(nullptr), std::size_t()); })
+      return delete[] pointer;
     if constexpr (std::is_void_v<T> || std::is_trivially_destructible_v<T>) {
       kernel_free(pointer);
     } else {  // the number of elements lies before them

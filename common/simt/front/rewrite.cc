@@ -81,9 +81,11 @@ class Rewriter {
   // file's; a function of both sides becomes both.
   Rewritten run(std::optional<Rewriter> host = std::nullopt) {
     find_kernels();
+    find_own_allocators();
     walk();
     if (host) {
       host->find_kernels();
+      host->find_own_allocators();
       host->walk();
       take_bodies(*host);
     }
@@ -615,16 +617,103 @@ class Rewriter {
     const std::string_view before = i > 0 ? at(i - 1) : std::string_view(), after = at(i + 1);
     if (before == "operator" || before == "." || before == "->") return;
     if (at(i) == "new") {
-      if (after != "(") edits_[i].after += " (::simt::kernel_new)";  // else it says where
+      if (after != "(" && (before == "::" || !news_its_own_way(i)))
+        edits_[i].after += " (::simt::kernel_new)";  // else it says where
     } else if (at(i) == "delete") {
       if (before == "=") return;
       const bool array = after == "[" && at(i + 2) == "]";
       if (array) remove(i + 1, i + 3);
       replace(i, array ? "::simt::kernel_delete_array %" : "::simt::kernel_delete %");
     } else if (after == "(" && (before == "::" || !is_word(i - 1) || is_statement_keyword(before))) {
-      if (before == "::") remove(i > 1 && at(i - 2) == "std" ? i - 2 : i - 1, i);
+      Place begin = i;
+      if (before == "::") {
+        const std::string_view of = at(i - 2);
+        const bool qualified = (is_word(i - 2) && !is_statement_keyword(of)) || of == ">";
+        if (qualified && of != "std") return;  // pool::malloc()
+        begin = !qualified ? i - 1 : at(i - 3) == "::" ? i - 3 : i - 2;
+      } else if (means_own(i)) {
+        return;
+      }
+      remove(begin, i);
       replace(i, "::simt::kernel_" + std::string(at(i)));
     }
+  }
+
+  // A malloc(), free() or operator new of a class's or a namespace's own.
+  struct Own {
+    std::string function;   // "free", "new", "new[]"
+    std::string_view name;  // of the class or the namespace
+    Place open;             // its brace
+  };
+
+  void find_own_allocators() {
+    std::vector<Place> around;  // braces
+    for (Place i = 0; i < size(); ++i) {
+      const std::string_view text = at(i);
+      if (text == "{") {
+        around.push_back(i);
+        if (own_.empty()) continue;
+        const std::string_view name = name_before(i);
+        for (std::size_t n = own_.size(); !name.empty() && n-- > 0;)  // a class made from it; the namespace's next part
+          if (has(statement_begin(i), i, own_[n].name)) own_.push_back({own_[n].function, name, i});
+      } else if (text == "}") {
+        if (!around.empty()) around.pop_back();
+      } else if (!around.empty() && text == "operator" && at(i + 1) == "new") {
+        own_.push_back({at(i + 2) == "[" ? "new[]" : "new", name_before(around.back()), around.back()});
+      } else if (!around.empty() && (text == "malloc" || text == "free") && at(i + 1) == "(" &&
+                 at(statement_begin(i) - 1) != "(" && statement_begin(i) != i && !is_statement_keyword(at(i - 1))) {
+        if (const Declaration d = declaration(i); d.is_function && d.parameters == i + 1)
+          own_.push_back({std::string(text), name_before(around.back()), around.back()});
+      }
+    }
+  }
+
+  // Of the class or the namespace that begins at the brace; empty for all else.
+  std::string_view name_before(Place open) const {
+    std::string_view name;
+    bool named = false;
+    for (Place i = statement_begin(open); i < open && at(i) != ":"; ++i) {
+      const std::string_view text = at(i);
+      const Place angle = text == "<" ? close_of_angle(i) : nowhere;
+      if (angle != nowhere && angle < open) {
+        i = angle;
+      } else if (takes_parentheses(text) && at(i + 1) == "(") {
+        i = past(i + 1) - 1;
+      } else if (text == "(" || text == "=") {
+        return {};
+      } else if (named && is_word(i) && text != "final") {
+        name = text;
+      }
+      named = named || text == "class" || text == "struct" || text == "union" || text == "namespace";
+    }
+    return name;
+  }
+
+  // Whether the malloc or free at i is one of those that the class or the namespace around it has.
+  bool means_own(Place i) const {
+    for (const Own& own : own_) {
+      if (own.function != at(i)) continue;
+      if (own.open < i && i < past(own.open)) return true;
+      if (own.name.empty() || functions_.empty() || !in_function()) continue;
+      const Declaration d = declaration(statement_begin(functions_.back().open));  // of a member, outside its class?
+      if (d.is_function && has(expression_begin(d.parameters - 1), d.parameters - 1, own.name)) return true;
+    }
+    return false;
+  }
+
+  // Whether the class that this `new` makes one of has an operator for it.
+  bool news_its_own_way(Place i) const {
+    std::string_view name;
+    Place k = i + 1;
+    while (is_word(k) || at(k) == "::" || at(k) == "<") {
+      if (is_word(k)) name = at(k);
+      const Place angle = at(k) == "<" ? close_of_angle(k) : k;
+      if (angle == nowhere) break;
+      k = angle + 1;
+    }
+    const char* const function = at(k) == "[" ? "new[]" : "new";
+    return at(k) != "*" && std::any_of(own_.begin(), own_.end(),
+                                       [&](const Own& own) { return own.name == name && own.function == function; });
   }
 
   // --- What only the host has ---
@@ -1079,6 +1168,7 @@ class Rewriter {
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
   std::vector<Function> functions_;
+  std::vector<Own> own_;
   std::set<std::string_view> of_the_host_, of_the_device_;  // functions
   struct Call {
     Place name, body;  // the brace before the function's body that calls

@@ -160,6 +160,16 @@ class Declarations(unittest.TestCase):
                 "struct P { P(); void* q; }; P::P() : q{::simt::kernel_malloc(4)} { ::simt::kernel_free(q); }",
             "struct P { int* q = new int; int* r{new int}; __device__ ~P(); P() : r(new int) {} P(const P&) = delete; };":
                 f"struct P {{ int* q = {new} int; int* r{{{new} int}}; ~P(); P() : r(new int) {{}} P(const P&) = delete; }};",
+            # What is the program's own is not the library's.
+            "__device__ void f() { pool::malloc(4); ::malloc(4); return ::std::free(p); }":
+                "void f() { pool::malloc(4); ::simt::kernel_malloc(4); return ::simt::kernel_free(p); }",
+            "struct S { __device__ void f() { free(1); } void free(int); }; __device__ void g() { free(p); }":
+                "struct S { void f() { free(1); } void free(int); }; void g() { ::simt::kernel_free(p); }",
+            "struct S { void free(int); void f(); }; __device__ void S::f() { free(1); } __device__ void g(S s) { free(p); }":
+                "struct S { void free(int); void f(); }; void S::f() { free(1); } void g(S s) { ::simt::kernel_free(p); }",
+            "struct S { void* operator new(size_t); }; struct T : S {}; __device__ void f() { new S; new T(1); new S*; new S[2]; ::new S; }":
+                "struct S { void* operator new(size_t); }; struct T : S {}; void f() { new S; new T(1); "
+                f"{new} S*; {new} S[2]; ::{new} S; }}",
             "struct P { int* q = new int; P() : q(new int) { new int; } };": "struct P { int* q = new int; P() : q(new int) { new int; } };",
         }.items():
             with self.subTest(text):

@@ -1178,6 +1178,39 @@ struct Owner {  // of memory that it asks for before its body
     delete of_both;
   }
 };
+__device__ char pool_memory[64];
+__device__ int pool_used;
+namespace pool {  // functions that only have the library's names
+__device__ void* malloc(int bytes) { return pool_memory + atomicAdd(&pool_used, bytes); }
+__device__ void* two(int bytes) { return malloc(2 * bytes); }
+}  // namespace pool
+struct Pooled {
+  int value;
+  __device__ explicit Pooled(int n) : value(n) {}
+  __device__ void* operator new(size_t bytes) { return pool::malloc(int(bytes)); }
+  __device__ void operator delete(void*) { free(1); }
+  __device__ static void free(int objects) { atomicAdd(&pool_used, -4 * objects); }
+};
+struct Deeper : Pooled {
+  __device__ Deeper() : Pooled(5) {}
+  __device__ ~Deeper();
+};
+__device__ Deeper::~Deeper() { free(0); }
+__global__ void from_a_pool(int* sum) {
+  int* const two = static_cast<int*>(pool::two(sizeof(int)));
+  two[1] = 3;
+  const Pooled* const one = new Pooled(4);
+  const Deeper* const deeper = new Deeper;
+  Pooled** const pointers = new Pooled*[2];
+  Pooled* const elsewhere = ::new Pooled(6);
+  pointers[1] = elsewhere;
+  *sum = two[1] + one->value + deeper->value + pointers[1]->value + pool_used;
+  delete one;
+  delete deeper;
+  elsewhere->~Pooled();
+  ::free(elsewhere);
+  delete[] pointers;
+}
 __global__ void memory_of_its_own(int* sums, bool quiet) {
   Link* list = nullptr;
   for (int i = 0; i < 10; ++i) list = new Link(i, list);
@@ -1214,6 +1247,11 @@ CASE(kernel_that_allocates) {
   memory_of_its_own<<<2, N>>>(sums, true);
   memory_of_its_own<<<1, 1>>>(sums, false);
   expect(first<int>(sums) == 45 + 4 + 2 + 4 + 7);
+  from_a_pool<<<1, 1>>>(sums);
+  expect(first<int>(sums) == 3 + 4 + 5 + 6 + 16);
+  int used;
+  cudaMemcpyFromSymbol(&used, pool_used, sizeof used);
+  expect(used == 8);
   const Owner owner;
   expect(*owner.of_both == 1);
 }
