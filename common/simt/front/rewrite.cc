@@ -800,15 +800,28 @@ class Rewriter {
   void print(Place i) {
     const Place close = partner_[i + 1];
     if (close == nowhere || (i > 0 && (at(i - 1) == "." || at(i - 1) == "->"))) return;
-    edits_[expression_begin(i)].before += "(::simt::prints(), ";
+    std::string& before = edits_[expression_begin(i)].before;
+    before += "(::simt::prints(), ";
     edits_[close].after += ")";
-    bool text = false;
-    for (Place k = i + 2; kind(k) == Kind::string; ++k) text = text || at(k).find('s') != std::string_view::npos;
-    const auto arguments = split(i + 2, close);
-    for (std::size_t n = 1; text && n < arguments.size(); ++n) {
-      edits_[arguments[n].first].before += "::simt::printed(";
-      edits_[arguments[n].second - 1].after += ")";
+    std::string format;
+    Place end = i + 2;
+    for (; kind(end) == Kind::string; ++end) {
+      const std::size_t from = at(end).find('"') + 1;
+      format += at(end).substr(from, at(end).rfind('"') - from);
     }
+    if (at(end) != "," || !prints_text(format)) return;
+    before += "[](auto... simt_arguments) { return ";
+    replace(end, ", ::simt::printed(simt_arguments)...); }(");
+  }
+
+  // Whether the format has a %s.
+  static bool prints_text(std::string_view format) {
+    for (std::size_t at = format.find('%'); at != std::string_view::npos; at = format.find('%', at + 1)) {
+      at = format.find_first_not_of("-+ #0123456789*.hljztL", at + 1);
+      if (at == std::string_view::npos) return false;
+      if (format[at] == 's') return true;
+    }
+    return false;
   }
 
   // A call of the runtime that is a statement: nobody looks at its error.

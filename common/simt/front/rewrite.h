@@ -11,7 +11,9 @@
 //   __device__ int counter;              int counter; and the engine is told of it; in a function
 //                                        __attribute__((abi_tag("device"))) int counter;
 //   asm volatile("..." : "=r"(x) : ..)   ::simt::ptx(file, line, "...", ::simt::ptx_out<'r'>(x), ..)
-//   printf("%s", s)                      (::simt::prints(), printf("%s", ::simt::printed(s))) in device code
+//   printf("%d", n)                      (::simt::prints(), printf("%d", n)) in device code
+//   printf("%s", s)                      (::simt::prints(), [](auto... a) { return printf("%s", ::simt::printed(a)...);
+//                                        }(s)) in device code
 //   malloc(n), free(p)                   ::simt::kernel_malloc(n), ::simt::kernel_free(p) in device code
 //   new T, delete p                      new (::simt::kernel_new) T, ::simt::kernel_delete % p in device code
 //   __cluster_dims__(2, 1, 1)            ::simt::asks_for_cluster(2, 1, 1); at the beginning of the kernel

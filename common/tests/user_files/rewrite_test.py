@@ -148,6 +148,11 @@ class Declarations(unittest.TestCase):
     def test_of_what_prints(self):
         self.assertEqual(rewritten('__device__ void f() { if (g()) std::printf("a(%d)", 1); else printf("b"); }'),
                          'void f() { if (g()) (::simt::prints(), std::printf("a(%d)", 1)); else (::simt::prints(), printf("b")); }')
+        for call in ['printf("sums%% %d", t...)', 'printf("%5.1f\\n" "s", add<1, 2>(3))', 'printf(format, s)', 'printf("%s")']:
+            self.assertEqual(rewritten(f"__device__ void f() {{ {call}; }}"), f"void f() {{ (::simt::prints(), {call}); }}")
+        self.assertEqual(rewritten('__device__ void f() { ::printf("%d %" "-*s", a<1, 2>(3), t...); }'),
+                         'void f() { (::simt::prints(), [](auto... simt_arguments) { return ::printf("%d %" "-*s", '
+                         '::simt::printed(simt_arguments)...); }( a<1, 2>(3), t...)); }')
         self.assertEqual(rewritten('__device__ void f() { x.printf("a"); } void g() { printf("b"); }'),
                          'void f() { x.printf("a"); } void g() { printf("b"); }')
 

@@ -1178,6 +1178,15 @@ struct Owner {  // of memory that it asks for before its body
     delete of_both;
   }
 };
+template <class T, int n>
+__device__ T two_of() {
+  return n;
+}
+template <class... Values>
+__device__ void print_all(Values... values) {
+  printf("%s %s %d\n", values...);
+  printf("is 50%% of %d, as %.1f of %d\n", two_of<int, 4>(), 2.0f, two_of<int, 4>());
+}
 __device__ char pool_memory[64];
 __device__ int pool_used;
 namespace pool {  // functions that only have the library's names
@@ -1233,7 +1242,7 @@ __global__ void memory_of_its_own(int* sums, bool quiet) {
   delete[] two;
   char* const text = static_cast<char*>(malloc(4));
   text[0] = 'o', text[1] = 'k', text[2] = 0;
-  if (!quiet) printf("%s %s\n", text, "here");
+  if (!quiet) print_all(text, "here", int(two_of<int, 2>()));
   free(text);
   const Shape* const shape = new Square;
   sum += shape->corners();
