@@ -130,10 +130,10 @@ class Programs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "two words"
             folder.mkdir()
-            (folder / "old.c").write_text("#include <math.h>\n#include <cuda_runtime_api.h>\n#include \"driver_types.h\"\n"
+            (folder / "old.c").write_text("/* <<< __global__ */ // \"<<<\n#include <math.h>\n#include <cuda_runtime_api.h>\n#include \"driver_types.h\"\n"
                                           "int grown(x) int x; { int *class = &x; return (int)sqrt(*class * x) + 1; }\n"
                                           "int through_device(int new) {\n  struct cudaDeviceProp device;\n  cudaStream_t s;\n"
-                                          "  int4 v = {0, 0, 0, new}, *there;\n"
+                                          "  int4 v = {0, 0, 0, new}, *there;\n  const char *sign = \"\\\"<<<\"; /*\n#include <cuda_fp16.h> */\n"
                                           "  if (cudaGetDeviceProperties(&device, 0) || device.warpSize != 32) return 0;\n"
                                           "  cudaMallocHost((void**)&there, sizeof v), cudaFreeHost(there);\n"
                                           "  cudaMalloc((void**)&there, sizeof v), cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);\n"

@@ -95,13 +95,17 @@ def _settings(directory: Path) -> JsonObject:
 # and so are kernels.
 NOT_IN_C = re.compile(r'^\s*#\s*include\s*[<"](cu(?!da\w*\.h)|cuda_(fp|bf|pipe)|cooperative|helper_|nvT|nvtx)|'
                       r"__global__|<<<", re.MULTILINE)
+# Where none of it counts: comments, strings and characters; but an include keeps what it names.
+INCLUDE_OR_NO_CODE = re.compile(r'(^\s*#\s*include\s*[<"][^>"\n]*[>"])|/\*.*?(?:\*/|\Z)|//[^\n]*|"(?:\\.|[^"\\\n])*"|'
+                                r"'(?:\\.|[^'\\\n])*'", re.MULTILINE | re.DOTALL)
 
 
 def _is_c(file: str, asked: Asked) -> bool:
     """A .c file is C, but for one that asks for what the engine has in C++ alone."""
     if not file.endswith(".c") or asked.all_are_cuda:
         return False
-    return not NOT_IN_C.search(Path(file).read_text(errors="replace"))
+    text = Path(file).read_text(errors="replace")
+    return not NOT_IN_C.search(INCLUDE_OR_NO_CODE.sub(lambda found: found[1] or " ", text))
 
 
 def _as_c(command: list[str], asked: Asked) -> list[str]:
