@@ -104,6 +104,7 @@ class Flags(unittest.TestCase):
             ("-Xptxas -v -Xptxas -O3,-v --ptxas-options=-v -lineinfo --use_fast_math -ftz=true -fmad=false -res-usage", [], []),
             ("-o name --output-file name -c -g -G -O2 -O 3 -m64 --std c++17 -std c++17 -ccbin g++-12 -cudart shared", [], []),
             ("-Xcompiler -fopenmp --compiler-options=-fno-math-errno,-Wextra", ["-fopenmp", "-fno-math-errno", "-Wextra"], []),
+            ("-Xcudafe --diag_suppress=177 -Xfatbin -compress-all -MD -MMD -MP -MF f.d -MT f.o -noprof -forward-unknown-opts", [], []),
             ("-Werror all-warnings -Wno-deprecated-gpu-targets -diag-suppress 177 -w -std=c++23", ["-w", "-std=gnu++23"], []),
             ("-isystem there -U NDEBUG -include mine.h -march=native", ["-isystemthere", "-UNDEBUG", "-includemine.h", "-march=native"], []),
             ("-L /usr/lib -l m -lcublas -lcudart -L/usr/local/cuda/lib64 -Xlinker -s", [], ["-L/usr/lib", "-lm", "-Wl,-s"]),

@@ -23,7 +23,8 @@ FLAGS = {"include": "-I", "define": "-D", "std": "--std", "kernel": "--kernel", 
 WITH_A_VALUE = frozenset("""
     o output-file odir output-directory x std arch gpu-architecture code gpu-code gencode generate-code rdc
     relocatable-device-code maxrregcount Xcompiler compiler-options Xlinker linker-options Xptxas ptxas-options Xnvlink
-    nvlink-options Xarchive archive-options cudart ccbin compiler-bindir t threads O optimize m machine l library L
+    nvlink-options Xarchive archive-options Xfatbin fatbin-options Xcudafe MF dependency-output MT
+    dependency-target-name cudart ccbin compiler-bindir t threads O optimize m machine l library L
     library-path U undefine-macro isystem system-include include pre-include Werror diag-suppress diag-error diag-warn
     default-stream ftz prec-div prec-sqrt fmad split-compile keep-dir""".split())
 ALONE = frozenset("""
@@ -31,7 +32,9 @@ ALONE = frozenset("""
     generate-line-info use_fast_math restrict expt-relaxed-constexpr expt-extended-lambda extended-lambda m64 v
     verbose time keep save-temps res-usage resource-usage src-in-ptx source-in-ptx no-compress compress
     extra-device-vectorization err-no display-error-number allow-unsupported-compiler
-    forward-unknown-to-host-compiler Wno-deprecated-gpu-targets Wdefault-stream-launch Wmissing-launch-bounds
+    forward-unknown-to-host-compiler forward-unknown-to-host-linker forward-unknown-opts noprof dont-use-profile MD
+    generate-dependencies-with-compile MMD generate-nonsystem-dependencies-with-compile MP
+    generate-dependency-targets Wno-deprecated-gpu-targets Wdefault-stream-launch Wmissing-launch-bounds
     Wext-lambda-captures-this dopt""".split())
 # It asks for something else than a program.
 ANOTHER_RESULT = frozenset("E M MM preprocess ptx cubin fatbin lib shared dlink device-link dryrun".split())
