@@ -499,18 +499,17 @@ void invoke_one(const Group& group, Function&& function, Arguments&&... argument
 
 // Copies that the group starts together and waits for together: as cp.async, in the widest pieces that fit.
 template <class Group>
-__device__ inline void memcpy_async(const Group& group, void* shared, const void* global, std::size_t bytes) {
+__forceinline__ void memcpy_async(const Group& group, void* shared, const void* global, std::size_t bytes) {
   simt::copy_async(shared, global, bytes, group.thread_rank(), group.size(), nullptr);
   simt::cp_async_commit();
 }
 template <class Group, std::size_t alignment>
-__device__ inline void memcpy_async(const Group& group, void* shared, const void* global,
-                                    cuda::aligned_size_t<alignment> bytes) {
+__forceinline__ void memcpy_async(const Group& group, void* shared, const void* global,
+                                  cuda::aligned_size_t<alignment> bytes) {
   memcpy_async(group, shared, global, bytes.value);
 }
 template <class Group, class T>
-__device__ inline void memcpy_async(const Group& group, T* shared, std::size_t room, const T* global,
-                                    std::size_t count) {
+__forceinline__ void memcpy_async(const Group& group, T* shared, std::size_t room, const T* global, std::size_t count) {
   memcpy_async(group, shared, global, (room < count ? room : count) * sizeof(T));
 }
 template <unsigned Pending, class Group>

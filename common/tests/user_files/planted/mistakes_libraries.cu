@@ -139,13 +139,15 @@ __global__ void barrier_copies(const int* x, int* out) {
 CASE(barrier_copy_beyond) { barrier_copies<<<1, N>>>(zeros<int>(N - 2), zeros<int>(N)); }
 
 __global__ void pipeline_copies(const char* x, char* out) {
-  __shared__ char part[4 * N];
+  __shared__ char part[4 * N], first[4 * N];
   auto pipe = cuda::make_pipeline();
+  const auto four = cuda::aligned_size_t<4>(4);
   pipe.producer_acquire();
-  cuda::memcpy_async(part + 4 * threadIdx.x, x + 4 * threadIdx.x, 4, pipe);  // pipeline_copy_beyond
+  cuda::memcpy_async(first + 4 * threadIdx.x, x, four, pipe);
+  cuda::memcpy_async(part + 4 * threadIdx.x, x + 4 * threadIdx.x, four, pipe);  // pipeline_copy_beyond
   pipe.producer_commit();
   pipe.consumer_wait();
-  out[threadIdx.x] = part[4 * threadIdx.x];
+  out[threadIdx.x] = part[4 * threadIdx.x] + first[4 * threadIdx.x];
 }
 CASE(pipeline_copy_beyond) { pipeline_copies<<<1, N>>>(zeros<char>(4 * N - 1), zeros<char>(N)); }
 
