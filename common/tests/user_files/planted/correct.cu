@@ -1191,6 +1191,22 @@ __global__ void memory_of_its_own(int* sums, bool quiet) {
   delete shape;
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
+// More than the heap holds, in pieces of one size and then of another.
+__global__ void pieces(int bytes, bool keep, int* sum) {
+  char* const mine = static_cast<char*>(malloc(bytes));
+  if (mine == nullptr) return;
+  mine[0] = mine[bytes - 1] = 1;
+  atomicAdd(sum, mine[0]);
+  if (!keep) free(mine);
+}
+CASE(kernels_that_allocate_what_others_freed) {
+  const Zeros<int> got(1);
+  cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 16);
+  for (int bytes : {2048, 16, 1500, 3000}) pieces<<<1, 256>>>(bytes, false, got);
+  pieces<<<1, 256>>>(16, true, got);
+  expect(first<int>(got) == 5 * 256);
+}
+
 CASE(kernel_that_allocates) {
   const Zeros<int> sums(2 * N);
   memory_of_its_own<<<2, N>>>(sums, true);
