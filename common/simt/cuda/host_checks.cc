@@ -315,7 +315,6 @@ void* allocate_pinned(std::size_t bytes) {
   if (memory == MAP_FAILED) return nullptr;
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  when_host_touches(touched);
   s.pinned[reinterpret_cast<std::uintptr_t>(memory)] = size;
   return memory;
 }
@@ -337,6 +336,7 @@ bool free_pinned(void* pointer) {
 }
 
 static void begins(State& s, Copy&& copy) {
+  when_host_touches(touched);
   s.copies.push_back(std::move(copy));
   if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
   note_range(s);

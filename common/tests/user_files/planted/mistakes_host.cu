@@ -190,6 +190,20 @@ CASE(registered_read_too_early) {
   cudaHostUnregister(host.data());
 }
 
+// By a function of the C library, which only the page itself can tell of.
+CASE(registered_and_copied_too_early) {
+  std::vector<int> host(64 * N), taken(64 * N);
+  cudaHostRegister(host.data(), 64 * N * sizeof(int), cudaHostRegisterDefault);
+  int* x = zeros<int>(64 * N);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaMemcpyAsync(host.data(), x, 64 * N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  std::memcpy(taken.data(), host.data(), 64 * N * sizeof(int));  // registered_and_copied_too_early
+  cudaStreamSynchronize(stream);
+  cudaHostUnregister(host.data());
+  std::printf("%d\n", taken[0]);
+}
+
 CASE(allocated_in_another_stream) {
   cudaStream_t one, other;
   cudaStreamCreate(&one);
