@@ -658,6 +658,23 @@ CASE(pinned_memory_behind_an_event) {
 }
 
 // A system call would not get at a page that is closed.
+CASE(files_beside_what_a_kernel_touches) {
+  constexpr int half = 64 * N;  // pages
+  int* host;
+  cudaHostAlloc(&host, 2 * half * sizeof(int), cudaHostAllocMapped);
+  for (int i = 0; i < 2 * half; ++i) host[i] = 7;
+  std::FILE* const file = std::tmpfile();
+  std::setvbuf(file, nullptr, _IONBF, 0);
+  fill<<<1, N>>>(host, 1, N);
+  expect(std::fwrite(host + half, sizeof(int), half, file) == half);
+  std::rewind(file);
+  expect(std::fread(host + half, sizeof(int), half, file) == half);
+  std::memset(host + N, 0, sizeof(int));
+  cudaDeviceSynchronize();
+  expect(host[0] == 1 && host[2 * half - 1] == 7);
+  std::fclose(file);
+  cudaFreeHost(host);
+}
 CASE(written_to_a_file_beside_a_copy) {
   int* host;
   cudaMallocHost(&host, 2 * N * sizeof(int));
