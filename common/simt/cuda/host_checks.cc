@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -115,7 +114,6 @@ struct State {
   cudaStream_t stream = nullptr;              // of that kernel
   const void* kernel = nullptr;
   std::uint32_t operation = 0;
-  std::set<cudaStream_t> on_their_own;        // streams for which the default stream does not wait
   bool running = false;                       // a kernel, perhaps
   std::atomic<const void*> prints = nullptr;  // a kernel that has printed, and that nobody has waited for
   int lifted = 0;
@@ -455,11 +453,6 @@ void waits_for_event(cudaStream_t stream, cudaEvent_t event) {
   const auto one = alone();
   streams().wait(stream, event);
 }
-void waited_for_event(cudaEvent_t event) {
-  if (!watching()) return;
-  const auto one = alone();
-  streams().host_waits_for_event(event);
-}
 bool has_ended(cudaEvent_t event, bool itself) {
   if (!watching()) return true;
   const auto one = alone();
@@ -480,9 +473,6 @@ void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
   streams().made(stream, blocking);
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  if (!blocking) s.on_their_own.insert(stream);
 }
 
 void launched() {
@@ -505,16 +495,11 @@ void launched() {
   DeviceMemory::instance().kernels_run();
 }
 
-void waited(cudaStream_t stream, bool all) {
-  if (!watching()) return;
-  const auto one = alone();
-  all ? streams().host_waits() : streams().host_waits(stream);
+// The host knows of more now that is done.
+static void has_waited() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  const auto done = [&](const Copy& copy) {
-    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream)) ||
-           streams().host_knows(copy.stream, copy.operation);
-  };
+  const auto done = [](const Copy& copy) { return streams().host_knows(copy.stream, copy.operation); };
   for (const Copy& copy : s.copies)
     if (done(copy)) open_pages(copy);
   std::erase_if(s.copies, done);
@@ -522,6 +507,20 @@ void waited(cudaStream_t stream, bool all) {
   if (!s.copies.empty()) protect_all(s);
   s.prints = nullptr;
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
+}
+
+void waited(cudaStream_t stream, bool all) {
+  if (!watching()) return;
+  const auto one = alone();
+  all ? streams().host_waits() : streams().host_waits(stream);
+  has_waited();
+}
+
+void waited_for_event(cudaEvent_t event) {
+  if (!watching()) return;
+  const auto one = alone();
+  streams().host_waits_for_event(event);
+  has_waited();
 }
 
 Lifted::Lifted() {

@@ -306,7 +306,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t error = simt::check_event("cudaEventSynchronize", event); error != cudaSuccess) return error;
   if (const cudaError_t error = simt::waits_in_capture("cudaEventSynchronize", event); error != cudaSuccess)
     return error;
-  simt::host_checks::waited(event->stream, false);
   simt::host_checks::waited_for_event(event);
   return simt::broken();
 }

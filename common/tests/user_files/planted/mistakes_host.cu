@@ -145,6 +145,20 @@ CASE(other_stream_awaited) {
   std::printf("%d\n", host[1]);  // other_stream_awaited
 }
 
+CASE(event_before_the_copy) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaEvent_t filled;
+  cudaEventCreate(&filled);
+  fill<<<1, N, 0, stream>>>(x, 3);
+  cudaEventRecord(filled, stream);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaEventSynchronize(filled);
+  std::printf("%d\n", host[0]);  // event_before_the_copy
+}
+
 CASE(streams_that_race) {
   int* x = zeros<int>(1024 * N);  // said once, and not looked up for each of them
   cudaStream_t one, other;
@@ -246,6 +260,21 @@ CASE(time_of_an_event_to_come) {
   fill<<<1, N>>>(x, 1);
   cudaEventRecord(stop);
   cudaEventElapsedTime(&milliseconds, start, stop);  // time_of_an_event_to_come
+  std::printf("%f\n", milliseconds);
+}
+
+CASE(time_of_an_event_after_the_awaited_one) {
+  int* x = zeros<int>(N);
+  cudaEvent_t start, middle, stop;
+  for (cudaEvent_t* each : {&start, &middle, &stop}) cudaEventCreate(each);
+  float milliseconds = 0;
+  cudaEventRecord(start);
+  fill<<<1, N>>>(x, 1);
+  cudaEventRecord(middle);
+  fill<<<1, N>>>(x, 2);
+  cudaEventRecord(stop);
+  cudaEventSynchronize(middle);
+  cudaEventElapsedTime(&milliseconds, start, stop);  // time_of_an_event_after_the_awaited_one
   std::printf("%f\n", milliseconds);
 }
 
