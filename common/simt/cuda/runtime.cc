@@ -197,6 +197,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (error != cudaSuccess) return error;
   simt::host_checks::copied_to_host("cudaMemcpyAsync", to, from, bytes);
   simt::host_checks::copy_begins(to, from, bytes, stream);
+  // A copy into pageable memory is done when the call returns, and with it what the stream had before.
+  if (simt::watching() && !simt::DeviceMemory::instance().contains(to) && simt::DeviceVariable::at(to) == nullptr &&
+      simt::host_checks::registered(to).begin == nullptr)
+    simt::host_checks::waited(stream, false);
   return cudaSuccess;
 }
 

@@ -1138,6 +1138,10 @@ CASE(time_between_events) {
   cudaEventRecord(stop);
   cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // which waits for the event, too
   expect(cudaEventElapsedTime(&milliseconds, start, stop) == cudaSuccess && milliseconds >= 0);
+  doubled<<<1, N>>>(x);
+  cudaEventRecord(stop);
+  cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost);  // into pageable memory: it returns when it is done
+  expect(cudaEventElapsedTime(&milliseconds, start, stop) == cudaSuccess);
   cudaEventRecord(stop);
   while (cudaEventQuery(stop) == cudaErrorNotReady) {
   }
