@@ -127,6 +127,7 @@ MISTAKES = {
         "stream_that_was_destroyed": "kernel fill: its launch: the stream has been destroyed",
         "allocation_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
         "wait_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
+        "query_in_a_capture": "failed, and the program did not look: cudaStreamQuery: not allowed while a stream is captured",
         "copy_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
         "default_stream_beside_a_capture": "kernel fill: its launch: not allowed while a stream is captured",
         "capture_that_is_not_joined": "failed, and the program did not look: .* this stream does not wait for what another",

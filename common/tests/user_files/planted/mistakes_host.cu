@@ -316,6 +316,11 @@ CASE(wait_in_a_capture) {
   cudaDeviceSynchronize();  // wait_in_a_capture
   end(stream);
 }
+CASE(query_in_a_capture) {
+  const cudaStream_t stream = captured();
+  cudaStreamQuery(stream);  // query_in_a_capture
+  end(stream);
+}
 CASE(copy_in_a_capture) {
   int *x = zeros<int>(N), host[N];
   const cudaStream_t stream = captured();
