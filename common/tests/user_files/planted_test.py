@@ -117,7 +117,7 @@ MISTAKES = {
         "mapped_read_too_early": "what kernel fill writes at .* without having waited for it",
         "mapped_written_too_early": "what kernel copy reads at .* without having waited for it",
         "registered_read_too_early": "what kernel fill writes at .* without having waited for it",
-        "registered_and_copied_too_early": "what the cudaMemcpyAsync at .* writes, without having waited for its stream",
+        "registered_and_compared_too_early": "what the cudaMemcpyAsync at .* writes, without having waited for its stream",
         "allocated_in_another_stream": "and the cudaMallocAsync at .* are not ordered: they are in different streams",
         "freed_in_another_stream": "the cudaFreeAsync at .* and the write of the same memory by kernel fill at .* are not ordered",
         "cleared_in_another_stream": "by the cudaMemsetAsync at .* are not ordered: they are in different streams",
