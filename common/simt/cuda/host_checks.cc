@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,10 +71,17 @@ struct Touched {
   const void* written_at = nullptr;
 };
 
+// Closed to the host, for writes or for all. A page that also holds what nobody copies or touches stays open: a system
+// call that reads that, as fwrite's, would fail.
+struct Pages {
+  std::uintptr_t begin, end;
+  int protection;
+};
+
 // Of an asynchronous copy, or a kernel, the host's end.
 struct Copy {
   std::uintptr_t begin, end;
-  std::uintptr_t first_page, end_of_pages;  // those in which the allocation has nothing else
+  std::vector<Pages> pages;
   bool into_host;
   cudaStream_t stream;
   std::uint32_t operation;  // its number in the stream
@@ -108,7 +114,6 @@ struct State {
   cudaStream_t stream = nullptr;              // of that kernel
   const void* kernel = nullptr;
   std::uint32_t operation = 0;
-  std::set<cudaStream_t> on_their_own;        // streams for which the default stream does not wait
   bool running = false;                       // a kernel, perhaps
   std::atomic<const void*> prints = nullptr;  // a kernel that has printed, and that nobody has waited for
   int lifted = 0;
@@ -126,19 +131,40 @@ std::uintptr_t page() {
 
 std::uintptr_t up_to_page(std::uintptr_t address) { return (address + page() - 1) / page() * page(); }
 
-// A page that also holds what is not copied stays open: a system call that reads that, as fwrite's, would fail.
-void protect(const Copy& copy, int protection) {
-  if (copy.first_page < copy.end_of_pages)
-    mprotect(reinterpret_cast<void*>(copy.first_page), copy.end_of_pages - copy.first_page, protection);
+void set_protection(const Pages& pages, int protection) {
+  mprotect(reinterpret_cast<void*>(pages.begin), pages.end - pages.begin, protection);
 }
-int protection_during(const Copy& copy) { return copy.into_host ? PROT_NONE : PROT_READ; }
+void open_pages(const Copy& copy) {
+  for (const Pages& pages : copy.pages) set_protection(pages, PROT_READ | PROT_WRITE);
+}
+void close_pages(const Copy& copy) {
+  for (const Pages& pages : copy.pages) set_protection(pages, pages.protection);
+}
 
 // Of those that remain: pages may be shared.
 void protect_all(State& s) {
-  for (const Copy& copy : s.copies)
-    if (!copy.into_host) protect(copy, PROT_READ);
-  for (const Copy& copy : s.copies)
-    if (copy.into_host) protect(copy, PROT_NONE);
+  for (const int protection : {PROT_READ, PROT_NONE})
+    for (const Copy& copy : s.copies)
+      for (const Pages& pages : copy.pages)
+        if (pages.protection == protection) set_protection(pages, protection);
+}
+
+// Those of a block of the host's memory of which a kernel has touched every byte. A pinned one has its last page alone.
+std::vector<Pages> pages_of(const Touched& touched, std::uintptr_t begin, bool pinned) {
+  std::vector<Pages> pages;
+  const std::uintptr_t end = begin + touched.bytes.size();
+  for (std::uintptr_t at = up_to_page(begin); at < end && (pinned || at + page() <= end); at += page()) {
+    const auto first = touched.bytes.begin() + static_cast<std::ptrdiff_t>(at - begin);
+    const auto last = touched.bytes.begin() + static_cast<std::ptrdiff_t>(std::min(at + page(), end) - begin);
+    if (std::find(first, last, 0) != last) continue;
+    const bool all_written = std::all_of(first, last, [](std::uint8_t how) { return (how & Touched::written) != 0; });
+    const int protection = all_written ? PROT_NONE : PROT_READ;
+    if (!pages.empty() && pages.back().end == at && pages.back().protection == protection)
+      pages.back().end += page();
+    else
+      pages.push_back({at, at + page(), protection});
+  }
+  return pages;
 }
 
 // The copies are others now.
@@ -154,7 +180,7 @@ std::string touches(State& s, std::uintptr_t address, bool write, bool flag = fa
       std::find_if(s.copies.begin(), s.copies.end(), [&](const Copy& c) { return c.concerns(address, write); });
   if (in == s.copies.end()) return "";
   const std::string what = flag && in->kernel != nullptr ? "" : in->what(write);
-  protect(*in, PROT_READ | PROT_WRITE);
+  open_pages(*in);
   s.copies.erase(in);
   note_range(s);
   return what;
@@ -173,9 +199,10 @@ bool touched(const void* address, bool write, const std::string& line) {
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     const auto block = s.pinned.upper_bound(a);
     const bool pinned = block != s.pinned.begin() && a < up_to_page(std::prev(block)->first + std::prev(block)->second);
-    if (!pinned && std::none_of(s.copies.begin(), s.copies.end(),
-                                [&](const Copy& c) { return a >= c.first_page && a < c.end_of_pages; }))
-      return false;
+    const auto closes = [&](const Copy& c) {
+      return std::any_of(c.pages.begin(), c.pages.end(), [&](const Pages& p) { return a >= p.begin && a < p.end; });
+    };
+    if (!pinned && std::none_of(s.copies.begin(), s.copies.end(), closes)) return false;
     what = touches(s, a, write);
     if (what.empty()) mprotect(reinterpret_cast<void*>(a / page() * page()), page(), PROT_READ | PROT_WRITE);
   }
@@ -315,7 +342,6 @@ void* allocate_pinned(std::size_t bytes) {
   if (memory == MAP_FAILED) return nullptr;
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  when_host_touches(touched);
   s.pinned[reinterpret_cast<std::uintptr_t>(memory)] = size;
   return memory;
 }
@@ -337,8 +363,9 @@ bool free_pinned(void* pointer) {
 }
 
 static void begins(State& s, Copy&& copy) {
+  when_host_touches(touched);
   s.copies.push_back(std::move(copy));
-  if (s.lifted == 0) protect(s.copies.back(), protection_during(s.copies.back()));
+  if (s.lifted == 0) close_pages(s.copies.back());
   note_range(s);
 }
 
@@ -351,7 +378,9 @@ static void host_end(const void* host, std::size_t bytes, bool into_host, cudaSt
   const auto a = reinterpret_cast<std::uintptr_t>(host), end = a + bytes;
   const auto pinned = s.pinned.find(reinterpret_cast<std::uintptr_t>(block.begin));
   const bool to_the_end = pinned != s.pinned.end() && end >= pinned->first + pinned->second;
-  begins(s, {a, end, up_to_page(a), to_the_end ? up_to_page(end) : end / page() * page(), into_host, stream, operation,
+  const Pages pages = {up_to_page(a), to_the_end ? up_to_page(end) : end / page() * page(),
+                       into_host ? PROT_NONE : PROT_READ};
+  begins(s, {a, end, pages.begin < pages.end ? std::vector{pages} : std::vector<Pages>(), into_host, stream, operation,
              Place::here()});
 }
 
@@ -376,7 +405,7 @@ void unregistered(const void* begin) {
   const std::lock_guard lock(s.mutex);
   const auto a = reinterpret_cast<std::uintptr_t>(block.begin);
   for (const Copy& copy : s.copies)
-    if (copy.begin >= a && copy.begin < a + block.bytes) protect(copy, PROT_READ | PROT_WRITE);
+    if (copy.begin >= a && copy.begin < a + block.bytes) open_pages(copy);
   std::erase_if(s.copies, [&](const Copy& c) { return c.begin >= a && c.begin < a + block.bytes; });
   note_range(s);
 }
@@ -424,11 +453,6 @@ void waits_for_event(cudaStream_t stream, cudaEvent_t event) {
   const auto one = alone();
   streams().wait(stream, event);
 }
-void waited_for_event(cudaEvent_t event) {
-  if (!watching()) return;
-  const auto one = alone();
-  streams().host_waits_for_event(event);
-}
 bool has_ended(cudaEvent_t event, bool itself) {
   if (!watching()) return true;
   const auto one = alone();
@@ -449,9 +473,6 @@ void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
   streams().made(stream, blocking);
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  if (!blocking) s.on_their_own.insert(stream);
 }
 
 void launched() {
@@ -460,12 +481,9 @@ void launched() {
   const std::lock_guard lock(s.mutex);
   s.running = true;
   for (auto& [begin, touched] : s.touched) {
-    const std::uintptr_t end = begin + touched.bytes.size();
-    const bool pinned = s.pinned.contains(begin);
     begins(s, {begin,
-               end,
-               up_to_page(begin),
-               pinned ? up_to_page(end) : end / page() * page(),
+               begin + touched.bytes.size(),
+               pages_of(touched, begin, s.pinned.contains(begin)),
                touched.written_at != nullptr,
                s.stream,
                s.operation,
@@ -477,18 +495,13 @@ void launched() {
   DeviceMemory::instance().kernels_run();
 }
 
-void waited(cudaStream_t stream, bool all) {
-  if (!watching()) return;
-  const auto one = alone();
-  all ? streams().host_waits() : streams().host_waits(stream);
+// The host knows of more now that is done.
+static void has_waited() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  const auto done = [&](const Copy& copy) {
-    return all || copy.stream == stream || (stream == nullptr && !s.on_their_own.contains(copy.stream)) ||
-           streams().host_knows(copy.stream, copy.operation);
-  };
+  const auto done = [](const Copy& copy) { return streams().host_knows(copy.stream, copy.operation); };
   for (const Copy& copy : s.copies)
-    if (done(copy)) protect(copy, PROT_READ | PROT_WRITE);
+    if (done(copy)) open_pages(copy);
   std::erase_if(s.copies, done);
   note_range(s);
   if (!s.copies.empty()) protect_all(s);
@@ -496,12 +509,26 @@ void waited(cudaStream_t stream, bool all) {
   if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
 }
 
+void waited(cudaStream_t stream, bool all) {
+  if (!watching()) return;
+  const auto one = alone();
+  all ? streams().host_waits() : streams().host_waits(stream);
+  has_waited();
+}
+
+void waited_for_event(cudaEvent_t event) {
+  if (!watching()) return;
+  const auto one = alone();
+  streams().host_waits_for_event(event);
+  has_waited();
+}
+
 Lifted::Lifted() {
   if (!watching()) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.lifted++ == 0) {
-    for (const Copy& copy : s.copies) protect(copy, PROT_READ | PROT_WRITE);
+    for (const Copy& copy : s.copies) open_pages(copy);
     DeviceMemory::instance().lift();
   }
 }

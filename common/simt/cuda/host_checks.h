@@ -55,7 +55,7 @@ void launched();                             // a kernel may be running from now
 void waited(cudaStream_t stream, bool all);  // for everything, or for the stream's work
 void recorded(cudaEvent_t event, cudaStream_t stream);
 void waits_for_event(cudaStream_t stream, cudaEvent_t event);
-void waited_for_event(cudaEvent_t event);
+void waited_for_event(cudaEvent_t event);  // for what the stream had when it was recorded
 // Whether the host has waited, one way or another, for all that comes before the event; `itself`: and for the event.
 bool has_ended(cudaEvent_t event, bool itself);
 void made_stream(cudaStream_t stream, bool blocking);

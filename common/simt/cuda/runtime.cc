@@ -197,6 +197,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (error != cudaSuccess) return error;
   simt::host_checks::copied_to_host("cudaMemcpyAsync", to, from, bytes);
   simt::host_checks::copy_begins(to, from, bytes, stream);
+  // A copy into pageable memory is done when the call returns, and with it what the stream had before.
+  if (simt::watching() && !simt::DeviceMemory::instance().contains(to) && simt::DeviceVariable::at(to) == nullptr &&
+      simt::host_checks::registered(to).begin == nullptr)
+    simt::host_checks::waited(stream, false);
   return cudaSuccess;
 }
 
@@ -264,13 +268,16 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
                         (stream == nullptr ? "of the default stream" : "the stream has been destroyed already"));
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (const cudaError_t error = simt::check_stream("cudaStreamSynchronize", stream); error != cudaSuccess) return error;
-  if (const cudaError_t error = simt::waits_in_capture("cudaStreamSynchronize", stream); error != cudaSuccess)
-    return error;
+static cudaError_t wait_for(const char* call, cudaStream_t stream) {
+  if (const cudaError_t error = simt::check_stream(call, stream); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::waits_in_capture(call, stream); error != cudaSuccess) return error;
   simt::host_checks::waited(stream, false);
   return simt::broken();
 }
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for("cudaStreamSynchronize", stream); }
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return wait_for("cudaStreamQuery", stream); }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 
@@ -302,14 +309,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (const cudaError_t error = simt::check_event("cudaEventSynchronize", event); error != cudaSuccess) return error;
-  if (const cudaError_t error = simt::waits_in_capture("cudaEventSynchronize", event); error != cudaSuccess)
-    return error;
-  simt::host_checks::waited(event->stream, false);
+static cudaError_t wait_for(const char* call, cudaEvent_t event) {
+  if (const cudaError_t error = simt::check_event(call, event); error != cudaSuccess) return error;
+  if (const cudaError_t error = simt::waits_in_capture(call, event); error != cudaSuccess) return error;
   simt::host_checks::waited_for_event(event);
   return simt::broken();
 }
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return wait_for("cudaEventSynchronize", event); }
+
+cudaError_t cudaEventQuery(cudaEvent_t event) { return wait_for("cudaEventQuery", event); }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;

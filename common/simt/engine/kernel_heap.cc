@@ -22,15 +22,36 @@ void KernelHeap::set_size(std::size_t bytes) {
   if (begin_ == 0) size_ = bytes;
 }
 
-// In the newest part, or in the place of the smallest freed block that is large enough; 0 if there is none.
-std::uintptr_t KernelHeap::room_for(std::size_t bytes) {
-  if (with_room(bytes) <= end_ - next_) return std::exchange(next_, next_ + with_room(bytes));
-  auto best = blocks_.end();
-  for (auto each = blocks_.begin(); each != blocks_.end(); ++each)
-    if (!each->second.live && each->second.bytes >= bytes &&
-        (best == blocks_.end() || each->second.bytes < best->second.bytes))
-      best = each;
-  return best == blocks_.end() ? 0 : best->first;
+KernelHeap::Blocks::iterator KernelHeap::join(Blocks::iterator freed) {
+  const auto take = [&](Blocks::iterator into, Blocks::iterator next) {
+    free_.erase({into->second.room, into->first});
+    free_.erase({next->second.room, next->first});
+    into->second = {0, into->second.room + next->second.room, false};
+    blocks_.erase(next);
+    return into;
+  };
+  if (const auto next = std::next(freed); next != blocks_.end() && !next->second.live) take(freed, next);
+  if (freed != blocks_.begin() && !std::prev(freed)->second.live) freed = take(std::prev(freed), freed);
+  free_.emplace(freed->second.room, freed->first);
+  return freed;
+}
+
+// In the newest part, or in the smallest freed block that is large enough; 0 if there is none.
+std::uintptr_t KernelHeap::room_for(std::size_t room) {
+  if (room <= end_ - next_) return std::exchange(next_, next_ + room);
+  if (!std::exchange(joined_, true))
+    for (auto each = blocks_.begin(); each != blocks_.end(); ++each)
+      if (!each->second.live) each = join(each);
+  const auto best = free_.lower_bound({room, 0});
+  if (best == free_.end()) return 0;
+  const auto [all, start] = *best;
+  free_.erase(best);
+  blocks_.erase(start);
+  if (all > room) {
+    blocks_[start + room] = {0, all - room, false};
+    free_.emplace(all - room, start + room);
+  }
+  return start;
 }
 
 void* KernelHeap::allocate(std::size_t bytes) {
@@ -45,9 +66,9 @@ void* KernelHeap::allocate(std::size_t bytes) {
     begin_ = next_;
     next_ += between;
   }
-  const std::uintptr_t start = room_for(bytes);
+  const std::uintptr_t start = room_for(with_room(bytes));
   if (start == 0) return nullptr;
-  blocks_[start] = {bytes, true};
+  blocks_[start] = {bytes, with_room(bytes), true};
   used_ += bytes;
   return std::memset(reinterpret_cast<void*>(start), 0xff, bytes);
 }
@@ -59,6 +80,7 @@ std::string KernelHeap::free(void* pointer) {
   if (!block->second.live) return "it was freed already";
   block->second.live = false;
   used_ -= block->second.bytes;
+  if (joined_) join(block);
   return "";
 }
 
@@ -76,6 +98,7 @@ std::string KernelHeap::where(std::uintptr_t address) {
   auto nearest = blocks_.upper_bound(address);
   if (nearest != blocks_.begin() && (nearest == blocks_.end() || nearest->first - address > between / 2)) --nearest;
   const auto& [start, block] = *nearest;
+  if (block.bytes == 0) return "in memory that kernels have allocated, and freed";
   const std::string name =
       " the " + std::to_string(block.bytes) + " bytes that a kernel has allocated" + (block.live ? "" : ", and freed");
   if (address < start) return std::to_string(start - address) + " bytes before" + name;

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -29,15 +30,20 @@ class KernelHeap {
   std::string where(std::uintptr_t address);  // "at byte 40, 0 bytes past the end of the 40 bytes that .."
 
  private:
+  // The next one begins where its room ends.
   struct Block {
-    std::size_t bytes;
+    std::size_t bytes;  // 0: of several freed ones, or the rest of one
+    std::size_t room;
     bool live;
   };
   using Blocks = std::map<std::uintptr_t, Block>;
-  std::uintptr_t room_for(std::size_t bytes);
+  std::uintptr_t room_for(std::size_t room);
+  Blocks::iterator join(Blocks::iterator freed);  // with freed ones beside it
 
   mutable std::mutex mutex_;
   Blocks blocks_;
+  bool joined_ = false;                                    // since the newest part did not suffice for the first time
+  std::set<std::pair<std::size_t, std::uintptr_t>> free_;  // then: the freed blocks, by their room
   std::size_t size_ = 8 << 20, used_ = 0;
   std::uintptr_t next_ = 0;  // what was freed comes back when there is nothing else
   std::atomic<std::uintptr_t> begin_ = 0, end_ = 0;

@@ -30,7 +30,7 @@ class StreamOrder {
       join(own, known_[nullptr]);
     }
     current_ = own;
-    return own[stream] = ++operations_;
+    return own[stream] = last_[stream] = ++operations_;
   }
   bool ordered(Stream stream, std::uint32_t operation) const {
     const auto found = current_.find(stream);
@@ -69,12 +69,12 @@ class StreamOrder {
                        [&](const auto& each) { return host_[each.first] >= each.second; }) &&
            (!itself || host_[one.stream] >= one.number);
   }
-  // Whether all that was begun in any stream comes before what the stream begins next.
+  // Whether all that was begun in any stream comes before what the stream begins next. An event is no such thing.
   bool knows_all(Stream stream) {
     const Known& own = known_[stream];
-    return std::all_of(known_.begin(), known_.end(), [&](const auto& each) {
-      const auto last = each.second.find(each.first), known = own.find(each.first);
-      return last == each.second.end() || (known != own.end() && known->second >= last->second);
+    return std::all_of(last_.begin(), last_.end(), [&](const auto& each) {
+      const auto known = own.find(each.first);
+      return known != own.end() && known->second >= each.second;
     });
   }
 
@@ -101,7 +101,7 @@ class StreamOrder {
   std::map<Stream, Known> known_;
   std::map<Stream, bool> blocking_;
   std::map<const void*, Event> events_;
-  Known host_, current_;
+  Known host_, current_, last_;  // of each stream the last operation that was begun, which an event is not
 };
 
 }  // namespace simt

@@ -658,6 +658,23 @@ CASE(pinned_memory_behind_an_event) {
 }
 
 // A system call would not get at a page that is closed.
+CASE(files_beside_what_a_kernel_touches) {
+  constexpr int half = 64 * N;  // pages
+  int* host;
+  cudaHostAlloc(&host, 2 * half * sizeof(int), cudaHostAllocMapped);
+  for (int i = 0; i < 2 * half; ++i) host[i] = 7;
+  std::FILE* const file = std::tmpfile();
+  std::setvbuf(file, nullptr, _IONBF, 0);
+  fill<<<1, N>>>(host, 1, N);
+  expect(std::fwrite(host + half, sizeof(int), half, file) == half);
+  std::rewind(file);
+  expect(std::fread(host + half, sizeof(int), half, file) == half);
+  std::memset(host + N, 0, sizeof(int));
+  cudaDeviceSynchronize();
+  expect(host[0] == 1 && host[2 * half - 1] == 7);
+  std::fclose(file);
+  cudaFreeHost(host);
+}
 CASE(written_to_a_file_beside_a_copy) {
   int* host;
   cudaMallocHost(&host, 2 * N * sizeof(int));
@@ -1033,11 +1050,11 @@ CASE(graph_of_two_streams) {
   one_more<<<1, 32, 0, first>>>(b, a);
   cudaEventRecord(fork, first), cudaStreamWaitEvent(second, fork);
   one_more<<<1, 32, 0, second>>>(c, b);
-  cudaEventRecord(join, second), cudaStreamWaitEvent(first, join);
+  cudaEventRecord(join, second), cudaEventRecord(fork, second), cudaStreamWaitEvent(first, join);
   one_more<<<1, 32, 0, first>>>(a, c);
   cudaGraph_t graph;
   cudaGraphExec_t executable;
-  cudaStreamEndCapture(first, &graph);
+  expect(cudaStreamEndCapture(first, &graph) == cudaSuccess);  // the last record in the second stream is no node
   std::size_t nodes = 0;
   cudaGraphGetNodes(graph, nullptr, &nodes);
   assert(nodes == 3);
@@ -1121,6 +1138,10 @@ CASE(time_between_events) {
   cudaEventRecord(stop);
   cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // which waits for the event, too
   expect(cudaEventElapsedTime(&milliseconds, start, stop) == cudaSuccess && milliseconds >= 0);
+  doubled<<<1, N>>>(x);
+  cudaEventRecord(stop);
+  cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost);  // into pageable memory: it returns when it is done
+  expect(cudaEventElapsedTime(&milliseconds, start, stop) == cudaSuccess);
   cudaEventRecord(stop);
   while (cudaEventQuery(stop) == cudaErrorNotReady) {
   }
@@ -1251,6 +1272,22 @@ __global__ void memory_of_its_own(int* sums, bool quiet) {
   sum += *owner.one + owner.three[2] + *owner.by_malloc + *owner.of_both;
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
+// More than the heap holds, in pieces of one size and then of another.
+__global__ void pieces(int bytes, bool keep, int* sum) {
+  char* const mine = static_cast<char*>(malloc(bytes));
+  if (mine == nullptr) return;
+  mine[0] = mine[bytes - 1] = 1;
+  atomicAdd(sum, mine[0]);
+  if (!keep) free(mine);
+}
+CASE(kernels_that_allocate_what_others_freed) {
+  const Zeros<int> got(1);
+  cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 16);
+  for (int bytes : {2048, 16, 1500, 3000}) pieces<<<1, 256>>>(bytes, false, got);
+  pieces<<<1, 256>>>(16, true, got);
+  expect(first<int>(got) == 5 * 256);
+}
+
 CASE(kernel_that_allocates) {
   const Zeros<int> sums(2 * N);
   memory_of_its_own<<<2, N>>>(sums, true);

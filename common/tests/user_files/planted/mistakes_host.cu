@@ -145,6 +145,20 @@ CASE(other_stream_awaited) {
   std::printf("%d\n", host[1]);  // other_stream_awaited
 }
 
+CASE(event_before_the_copy) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaEvent_t filled;
+  cudaEventCreate(&filled);
+  fill<<<1, N, 0, stream>>>(x, 3);
+  cudaEventRecord(filled, stream);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaEventSynchronize(filled);
+  std::printf("%d\n", host[0]);  // event_before_the_copy
+}
+
 CASE(streams_that_race) {
   int* x = zeros<int>(1024 * N);  // said once, and not looked up for each of them
   cudaStream_t one, other;
@@ -188,6 +202,21 @@ CASE(registered_read_too_early) {
   fill<<<1, N>>>(x, 3);
   std::printf("%d\n", host[5]);  // registered_read_too_early
   cudaHostUnregister(host.data());
+}
+
+// By a function of the C library, which only the page itself can tell of.
+CASE(registered_and_compared_too_early) {
+  std::vector<int> host(64 * N), expected(64 * N);
+  cudaHostRegister(host.data(), 64 * N * sizeof(int), cudaHostRegisterDefault);
+  int* x = zeros<int>(64 * N);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaMemcpyAsync(host.data(), x, 64 * N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  const bool same =
+      std::memcmp(host.data(), expected.data(), 64 * N * sizeof(int)) == 0;  // registered_and_compared_too_early
+  cudaStreamSynchronize(stream);
+  cudaHostUnregister(host.data());
+  std::printf("%d\n", same);
 }
 
 CASE(allocated_in_another_stream) {
@@ -235,6 +264,21 @@ CASE(time_of_an_event_to_come) {
   std::printf("%f\n", milliseconds);
 }
 
+CASE(time_of_an_event_after_the_awaited_one) {
+  int* x = zeros<int>(N);
+  cudaEvent_t start, middle, stop;
+  for (cudaEvent_t* each : {&start, &middle, &stop}) cudaEventCreate(each);
+  float milliseconds = 0;
+  cudaEventRecord(start);
+  fill<<<1, N>>>(x, 1);
+  cudaEventRecord(middle);
+  fill<<<1, N>>>(x, 2);
+  cudaEventRecord(stop);
+  cudaEventSynchronize(middle);
+  cudaEventElapsedTime(&milliseconds, start, stop);  // time_of_an_event_after_the_awaited_one
+  std::printf("%f\n", milliseconds);
+}
+
 CASE(event_that_was_destroyed) {
   cudaEvent_t event;
   cudaEventCreate(&event);
@@ -271,6 +315,11 @@ CASE(wait_in_a_capture) {
   const cudaStream_t stream = captured();
   fill<<<1, N, 0, stream>>>(x, 1);
   cudaDeviceSynchronize();  // wait_in_a_capture
+  end(stream);
+}
+CASE(query_in_a_capture) {
+  const cudaStream_t stream = captured();
+  cudaStreamQuery(stream);  // query_in_a_capture
   end(stream);
 }
 CASE(copy_in_a_capture) {
