@@ -146,15 +146,13 @@ endfunction()
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
 #                  [COMPARISONS]             for an exercise, traced kernels count what they compare
-#                  [TRACED_WHEN_ASKED]       they take a minute to compile: built where something asks for them, and for the slow tests,
-#                                            of which are all that run them
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [NO_SPILLS_FOR_HOPPER]    in the files FOR_HOPPER alone: elsewhere a few registers spill, and the lesson says which
 #                  [LOOKED_AT FILE..]        where nothing will run, the files in which a spill fails the build: what users call
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS;TRACED_WHEN_ASKED" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -226,12 +224,6 @@ function(workbook_chapter)
     add_executable(${chapter}_traced ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
     target_link_libraries(${chapter}_traced PRIVATE ${kernels} harness_main)
     workbook_chapter_trace_tests(${chapter} ${kernels})  # from common/tests/trace
-    if(arg_TRACED_WHEN_ASKED)
-      workbook_for_slow_tests(${chapter}_traced_kernels ${chapter}_traced)  # from common/tests
-      get_directory_property(traced_tests TESTS)
-      list(FILTER traced_tests INCLUDE REGEX "\\.trace\\.")
-      set_tests_properties(${traced_tests} PROPERTIES LABELS slow)
-    endif()
   endif()
 endfunction()
 
