@@ -25,8 +25,8 @@
 // Packed: the producer looks up whose tile it is, and tells the others. What lies behind a sequence's end comes as
 // zeros, and O's rows there stay where they are (hopper.h says how a map knows).
 //
-// Blocks: the producer reads which tiles of keys its rows have, and tells the others with each of them which it is.
-// Rows without any take one that does not exist, and comes as zeros.
+// Blocks: the producer reads which tiles of keys its rows have, and tells the others with each of them which it is. The
+// bits of one that is cut come with its K. Rows without any take one that does not exist, and comes as zeros.
 //
 // ALiBi: x grows with every tile that is nearer to the queries. From the first key on, m would rise in nearly all of
 // them. So the nearest tile comes first, and m is high enough from the start.

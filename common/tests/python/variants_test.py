@@ -141,6 +141,19 @@ def wrong(got, expected, dtype, floor=1e-4):
     return None
 
 
+def captured(call):
+    """The CUDA graph of a call that has been made once before, on another stream, and what replays write to."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = call()
+    return graph, recorded
+
+
 class Values(unittest.TestCase):
     def check(self, inputs, options, seen=None):
         sinks = [options["sink"].requires_grad_()] if "sink" in options else []
@@ -388,14 +401,7 @@ class Values(unittest.TestCase):
             o = faw.attention_packed(*inputs, begin, begin, 200, 200, causal=True, window=(50, 0))
             return [o, *torch.autograd.grad(o, inputs, d_o)]
 
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            both()
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            recorded = both()
+        graph, recorded = captured(both)
         for lengths in ([0, 60, 100, 190], [0, 1, 1, 200], [0, 150, 160, 161]):
             begin.copy_(torch.tensor(lengths))
             graph.replay()
@@ -416,14 +422,7 @@ class Values(unittest.TestCase):
             o = faw.attention(*inputs, blocks=blocks)
             return [o, *torch.autograd.grad(o, inputs, d_o)]
 
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            both()
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            recorded = both()
+        graph, recorded = captured(both)
         results = []
         for mask in (masks[1], masks[0]):
             blocks.begin.copy_(mask.begin)
