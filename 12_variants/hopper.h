@@ -29,7 +29,9 @@ struct HeadOfBatch {
 // strides: the place of a row is the sum of its two coordinates. The first of them has as many values as a box has
 // rows. A whole box begins with 0 there, and one of which only `left` rows belong to the sequence with box_rows - left:
 // the rows after these are beyond the end of that dimension. The second one, the sum less the first, would be below 0
-// then for the first rows of the tensor. So it counts from box_rows rows before the tensor, where nothing is ever read.
+// then for the first rows of the tensor. So it counts from box_rows rows before the tensor, where no box has a row. But
+// of a box that has none at all an H200 reads where the map begins, and perhaps no memory is there: nothing_map is for
+// it.
 template <int box_rows, class T>
 TensorMap tile_map(const Problem& p, const View<T>& of, int heads, int rows, int total) {
   // The stride of a dimension of one element means nothing, but must be one.
@@ -40,6 +42,12 @@ TensorMap tile_map(const Problem& p, const View<T>& of, int heads, int rows, int
                       {bytes(of.row), bytes(of.head), bytes(of.row)}, {64, box_rows, 1, 1});
   return tensor_map(of.data, {p.head_dim, rows, heads, p.batch}, {bytes(of.row), bytes(of.head), bytes(of.batch)},
                     {64, box_rows, 1, 1});
+}
+
+// A map of one row, in boxes of `box_rows`: one that begins behind it comes as zeros.
+template <int box_rows, class T>
+TensorMap nothing_map(const Problem& p, const View<T>& of) {
+  return tensor_map(of.data, {p.head_dim, 1, 1, 1}, {16, 16, 16}, {64, box_rows, 1, 1});
 }
 
 // The coordinates of a box of `rows` rows in such a map; it begins with row `first` of the head.
@@ -53,14 +61,18 @@ __device__ BoxPlace box_at(int first, const HeadOfBatch& of) {
   return {row, of.head, of.batch + first + rows - row};
 }
 
-// Starts the copy of a tile [rows][D] that begins with row `first` of a head. One thread.
+// Starts the copy of a tile [rows][D] that begins with row `first` of a head. One thread. Where there is no such row,
+// zeros come: of packed sequences by `nothing`, without which a tile must have one.
 template <class X, int D, int rows, class T>
-__device__ __forceinline__ void load_tile(T* to, const TensorMap& map, Mbarrier* full, int first,
-                                          const HeadOfBatch& of) {
+__device__ __forceinline__ void load_tile(T* to, const TensorMap& map, Mbarrier* full, int first, const HeadOfBatch& of,
+                                          [[maybe_unused]] const TensorMap* nothing = nullptr) {
   const BoxPlace at = box_at<X, rows>(first, of);
+  const TensorMap* from = &map;
+  if constexpr (X::packed)
+    if (nothing && at.row == rows) from = nothing;
 #pragma unroll
   for (int page = 0; page < D / 64; page++)
-    tensor_load(to + page * rows * 64, map, full, page * 64, at.row, at.head, at.batch);
+    tensor_load(to + page * rows * 64, *from, full, page * 64, at.row, at.head, at.batch);
 }
 
 // Likewise a store, of a box of `rows` rows of a tile that has `tile_rows`.

@@ -132,10 +132,11 @@ struct Shared {
 };
 
 struct ForwardMaps {
-  TensorMap q;  // of Q [B, H, Nq, D], in boxes of Br rows
-  TensorMap k;  // of K [B, Hkv, Nk, D], in boxes of Bc rows
-  TensorMap v;  // of V, likewise
-  TensorMap o;  // of O, as of Q
+  TensorMap q;        // of Q [B, H, Nq, D], in boxes of Br rows
+  TensorMap k;        // of K [B, Hkv, Nk, D], in boxes of Bc rows
+  TensorMap v;        // of V, likewise
+  TensorMap o;        // of O, as of Q
+  TensorMap nothing;  // packed: zeros for K and V of rows that see no keys
 };
 
 // The tiles of keys that rows first_row to last_row see, or if they see none, one. Rows that do not exist see none.
@@ -244,10 +245,10 @@ __device__ __forceinline__ void load(Shared<T, D, consumers, X>& smem, const For
       if (cut >= 0)
         bulk_load(smem.listed.bits[ring.place], lists.bits_of_queries(cut), sizeof(smem.listed.bits[0]),
                   &smem.k_full[ring.place]);
-    load_tile<X, D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head);
+    load_tile<X, D, Bc>(smem.k[ring.place], maps.k, &smem.k_full[ring.place], j * Bc, kv_head, &maps.nothing);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
-    load_tile<X, D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head);
+    load_tile<X, D, Bc>(smem.v[ring.place], maps.v, &smem.v_full[ring.place], j * Bc, kv_head, &maps.nothing);
     ring.advance();
   };
   if constexpr (X::blocks) {
@@ -532,9 +533,10 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   const View<const T> k = view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim);
   const View<const T> v = view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim());
   const View<T> o = view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
-  const ForwardMaps maps = {
-      tile_map<Br>(p, q, p.heads, p.seq_q, p.total_q), tile_map<Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
-      tile_map<Bc>(p, v, p.kv_heads, p.seq_k, p.total_k), tile_map<Br>(p, o, p.heads, p.seq_q, p.total_q)};
+  const ForwardMaps maps = {tile_map<Br>(p, q, p.heads, p.seq_q, p.total_q),
+                            tile_map<Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
+                            tile_map<Bc>(p, v, p.kv_heads, p.seq_k, p.total_k),
+                            tile_map<Br>(p, o, p.heads, p.seq_q, p.total_q), nothing_map<Bc>(p, k)};
   TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
   tiles.mask =
       X::blocks || ends(p) ? attention::Mask::causal : attention::Mask::none;  // the last rows first, or the first ones

@@ -4,7 +4,8 @@
 // The host makes one and passes it to a kernel by value, as `const __grid_constant__ TensorMap`. Copies with it
 // (device/bulk_copy.h) move boxes. The innermost dimension of a box is 128 bytes at most and becomes a row of 128 bytes
 // in shared memory, whose 16-byte chunks are swizzled as in device/swizzle.h: chunk c of row r lies in place c ^ (r %
-// 8). What of a box is outside the tensor is read as zeros and not written.
+// 8). What of a box is outside the tensor is read as zeros and not written. But of a box that is outside as a whole an
+// H200 reads where the tensor begins, so memory has to be there.
 #pragma once
 
 #include <cstddef>

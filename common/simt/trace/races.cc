@@ -394,11 +394,15 @@ void RaceDetector::check_dependency(const void* pc, std::uintptr_t address, std:
 
 void RaceDetector::check_dependency(const BulkCopy& copy, bool writes) {
   if (copy.repeated || copy.kind == BulkCopy::remote) return;
+  bool outside = copy.of_a_tensor;
   copy.for_each_piece([&](char*, const char* global, int bytes) {
     if (global == nullptr) return;
+    outside = false;
     copy_touches(copy.pc, global, static_cast<std::size_t>(bytes), copy.thread,
                  writes ? Access::atomic_write : Access::read);
   });
+  // Of a box that is not in the tensor at all a GPU reads where the tensor map begins (so it was seen on an H200).
+  if (outside && !writes) check_bounds(worker->memory_access(copy.pc, copy.map.data, 16, Access::read));
 }
 
 std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access access, std::size_t size,

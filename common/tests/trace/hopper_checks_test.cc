@@ -172,14 +172,14 @@ TEST_F(HopperCheck, bulk_copies_and_products_are_counted) {
   EXPECT_EQ(launches[0].written.launch, std::uint64_t(tile_bytes));
 }
 
-// A box half of which lies below the tensor, and a sum.
-__global__ void half_a_box(const __grid_constant__ TensorMap map, float* sums) {
+// A box from this row on, which may lie below the tensor, and a sum.
+__global__ void box_from(const __grid_constant__ TensorMap map, int row, float* sums) {
   char* tile = dynamic_shared<char, 1024>();
   Mbarrier* full = reinterpret_cast<Mbarrier*>(tile + tile_bytes);
   mbarrier_init(full, 1);
   fence_mbarrier_init();
   mbarrier_arrive_expect_tx(full, tile_bytes);
-  tensor_load(tile, map, full, 0, 64 * 5 - 32);
+  tensor_load(tile, map, full, 0, row);
   mbarrier_wait(full, 0);
   bulk_add(sums, reinterpret_cast<const float*>(tile), 256);
   bulk_commit();
@@ -189,7 +189,7 @@ __global__ void half_a_box(const __grid_constant__ TensorMap map, float* sums) {
 TEST_F(HopperCheck, what_lies_outside_a_tensor_is_no_traffic) {
   Device<float> sums(64);
   simt::trace_begin();
-  EXPECT_EQ(failure_of(half_a_box, LaunchConfig{1, 1, tile_bytes + 64}, b_map_, sums).message, "");
+  EXPECT_EQ(failure_of(box_from, LaunchConfig{1, 1, tile_bytes + 64}, b_map_, 64 * tiles_ - 32, sums).message, "");
   const auto launches = simt::trace_end();
   const simt::Counts& load = launches.at(0).totals[int(simt::Op::bulk_load)];
   EXPECT_EQ(load.bytes, std::uint64_t(tile_bytes));
@@ -198,6 +198,19 @@ TEST_F(HopperCheck, what_lies_outside_a_tensor_is_no_traffic) {
   EXPECT_EQ(add.requests, 1u);
   EXPECT_EQ(add.units, 256u / 32);
   EXPECT_EQ(launches[0].written.launch, 256u);
+}
+
+// As on an H200, a box that lies outside as a whole needs memory where the map begins, though no row of it is there.
+TEST_F(HopperCheck, a_box_outside_a_tensor_whose_map_begins_before_its_memory) {
+  const TensorMap before =
+      tensor_map(static_cast<const __half*>(b_) - tile_elements, {64, 64 * (tiles_ + 1)}, {128}, {64, 64});
+  Device<float> sums(64);
+  const auto said = [&](const TensorMap& map, int row) {
+    return failure_of(box_from, LaunchConfig{1, 1, tile_bytes + 64}, map, row, sums).message;
+  };
+  EXPECT_EQ(said(before, 64 * (tiles_ + 1) - 1), "");
+  EXPECT_EQ(said(b_map_, 64 * tiles_), "");
+  expect_contains(said(before, 64 * (tiles_ + 1)), "invalid read 8192 bytes before the start of a ");
 }
 
 TEST_F(HopperCheck, mbarriers_that_threads_do_not_know_of) {
