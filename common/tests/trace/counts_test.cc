@@ -149,7 +149,9 @@ TEST(Counts, an_argument_is_loaded_on_its_own_line) {
   Device<__half> x(64), y(64 * 64);
   Device<float> to(64 * 32);
   for (const auto& line : counts_of(differences, LaunchConfig{1, 32}, to, x, y, 64).lines)
-    if (line.op == Op::global_load) EXPECT_EQ(line.line, "trace/counts_test.cc:" + std::to_string(difference_line));
+    if (line.op == Op::global_load) {
+      EXPECT_EQ(line.line, "trace/counts_test.cc:" + std::to_string(difference_line));
+    }
 }
 
 __global__ void clear(float4* to) { to[threadIdx.x] = make_float4(0, 0, 0, 0); }
