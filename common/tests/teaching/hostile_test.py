@@ -111,6 +111,10 @@ class Graded(unittest.TestCase):
         self.assertEqual(result.score, one.points if result.verdicts[one.id].state == "right" else 0)
         return result.verdicts[one.id]
 
+    def traced(self, one, text: str):
+        """The verdict of its traced kernels alone: an address in their program is none in the other."""
+        return self.graded(replace(one, tests=["trace"], limits=[]), text)
+
     def inside(self, code: str, patience: float = 60):
         """The verdict on this between the markers of 05.rescale."""
         return self.graded(self.online, self.course.replaced(self.online, code), patience)
@@ -235,8 +239,9 @@ class Hostile(Graded):
                 ("a way from a local", f"{near}\n  float* wild = near + far;\n  if (lane == 0) *wild = *wild + 1.0f;{used}", "out of bounds",
                  "outside of the kernel's memory and variables")]:
             with self.subTest(way=way):
-                self.assertIsNone(kernelcode.refusal(self.course, self.online, self.course.replaced(self.online, self.solution + wild)))
-                verdict = self.inside(self.solution + wild)
+                text = self.course.replaced(self.online, self.solution + wild)
+                self.assertIsNone(kernelcode.refusal(self.course, self.online, text))
+                verdict = self.traced(self.online, text)
                 self.assertEqual(verdict.state, state, verdict.lines)
                 self.assertIn(words, verdict.lines[0])
 
@@ -252,7 +257,7 @@ class Hostile(Graded):
             text = right.replace(host, f"{host}\n  float kept = 1;\n  volatile float* wild = {address};\n  *wild = *wild;", 1)
             with self.subTest(what=what):
                 self.assertIsNone(kernelcode.refusal(self.course, self.barrier, text))
-                verdict = self.graded(self.barrier, text)
+                verdict = self.traced(self.barrier, text)
                 self.assertEqual(verdict.state, state, verdict.lines)
 
     def test_7_the_engines_own_words_are_no_access_of_the_kernels(self):

@@ -80,7 +80,8 @@ class Kernels:
         self._engine: dict[bool, list[str]] = {}  # words for the linker
         for traced in (False, True):
             listed = (judge / f"kernel_host_{'traced' if traced else 'plain'}.txt").read_text().split("\n")
-            self._engine[traced] = [word if word.startswith("-") else str(self._kept(Path(word))) for word in listed if word]
+            self._engine[traced] = [word if word.startswith("-") else str(self._kept(Path(word)))
+                                    for word in listed if word]
         self._commands = json.loads((self.tree / "build/cpu/compile_commands.json").read_text())
         self._needed: dict[tuple[str, bool], list[Path]] = {}
         self._clear()
@@ -185,8 +186,8 @@ class Kernels:
         needed = self._needed[exercise.file, traced]
         # The engine first, and, with traced kernels, all of it (common/harness/judge/CMakeLists.txt).
         self._run([words[0], *_NO_PLUGIN, "-static", "-pthread", "-o", str(program),
-                   f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *self._engine[traced], str(made),
-                   *map(str, needed), "-Wl,--end-group"], exercise.file)
+                   f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *self._engine[traced],
+                   str(made), *map(str, needed), "-Wl,--end-group"], exercise.file)
         if not stat.S_ISREG(program.lstat().st_mode):
             raise build.DoesNotBuild("the build failed", ["the linker has made no program"])
         kept = self._handed_in / f"kernels-{'traced' if traced else 'plain'}"
