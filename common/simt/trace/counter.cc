@@ -156,6 +156,8 @@ void Counter::launch_begins(const Launch& launch) {
   parked_.clear();
   first_block_ = last_block_ + 1;
   current_ = {};
+  flops_alone_ = 0;
+  copies_ = false;
   shared_bytes_ = 0;
   current_.grid = launch.grid;
   current_.block = launch.block;
@@ -172,6 +174,7 @@ void Counter::block_begins() {
 
 void Counter::launch_ends() {
   current_.kernel = kernel_name(kernel_);
+  if (copies_) current_.matrix_flops_alone = flops_alone_;
   std::vector<InstructionCounts>& counted = by_instruction.emplace_back();
   for (const Instruction& each : instructions_) {
     current_.totals[static_cast<int>(each.op)] += each.counts;
@@ -204,17 +207,33 @@ void Counter::take_turns() {
 }
 
 void Counter::copy_begins(const void* completed_by, OfBlock& block) {
+  copies_ = true;
   ++block.copies;
-  block.flops_before[completed_by].push_back(block.flops);
-  if (!current_.matrix_flops_alone) current_.matrix_flops_alone = current_.matrix_flops;
+  std::optional<unsigned> warp;
+  if (&block == &now_) {
+    warp = worker->current().number / 32;
+    ++block.copies_of[*warp];
+  }
+  block.begun[completed_by].push_back({block.flops, warp});
 }
 
 void Counter::copy_ends(const void* completed_by, OfBlock& block) {
   --block.copies;
-  std::deque<std::uint64_t>& before = block.flops_before[completed_by];
-  if (before.empty()) return;
-  current_.for_exercises.copies_alone += before.front() == block.flops;
-  before.pop_front();
+  auto& begun = block.begun[completed_by];
+  if (begun.empty()) return;
+  const auto [flops, warp] = begun.front();
+  current_.for_exercises.copies_alone += flops == block.flops;
+  if (warp) --block.copies_of[*warp];
+  begun.pop_front();
+}
+
+// Between two barriers one warp runs after the other here. What one of them does beside copies of its own, from the one
+// barrier to the other, the others can do beside them, too.
+void Counter::add_flops_alone(OfBlock& block) {
+  if ((block.beside_their_own & ~block.beside_none).none()) flops_alone_ += block.flops_alone;
+  block.flops_alone = 0;
+  block.beside_their_own.reset();
+  block.beside_none.reset();
 }
 
 void Counter::copy_starts(const Copy& copy, const PendingCopies& owner) {
@@ -240,7 +259,9 @@ void Counter::multiplied(std::uint64_t flops) {
   current_.matrix_flops += flops;
   now_.flops += flops;
   current_.for_exercises.flops_of_a_block = std::max(current_.for_exercises.flops_of_a_block, now_.flops);
-  if (current_.matrix_flops_alone && now_.copies == 0) *current_.matrix_flops_alone += flops;
+  if (now_.copies == 0) now_.flops_alone += flops;
+  const unsigned warp = worker->current().number / 32;
+  (now_.copies_of[warp] > 0 ? now_.beside_their_own : now_.beside_none).set(warp);
 }
 
 void Counter::matrix_product(std::uint64_t flops) {
@@ -297,6 +318,7 @@ void Counter::released(Orders orders, const Awaited*, const ThreadSet& threads, 
   if (orders == Orders::block) {
     for (unsigned warp = 0; warp * 32 < block_threads; ++warp) put_together(warp, ~0u);
     ++current_.barriers;
+    add_flops_alone(of(block));
     return;
   }
   const Lanes lanes = block.lanes(threads);

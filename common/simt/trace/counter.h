@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,6 +56,7 @@ class Counter final : public Observer {
   void launch_begins(const Launch& launch) override;
   void launch_ends() override;
   void block_begins() override;
+  void block_ends() override { add_flops_alone(now_); }
   void block_parked(const ParkedBlock& block) override { parked_[&block] = std::move(now_); }
   void block_unparked(const ParkedBlock& block) override { now_ = std::move(parked_[&block]); }
   void block_pauses() override { take_turns(); }
@@ -118,8 +120,18 @@ class Counter final : public Observer {
     std::uint32_t number = 0;
     std::uint64_t copies = 0;  // to shared memory, that are on their way
     std::uint64_t flops = 0;
-    // As many as there were when each of these copies began, by what completes it, which does so in their order.
-    std::unordered_map<const void*, std::deque<std::uint64_t>> flops_before;
+    // How many there were when each of these copies began, and the warp that started it, if it is one of this block's;
+    // by what completes it, which does so in their order.
+    struct Begun {
+      std::uint64_t flops;
+      std::optional<unsigned> warp;
+    };
+    std::unordered_map<const void*, std::deque<Begun>> begun;
+    // Since the last barrier: flops that no copy was on its way beside, and the warps that had one of their own on its
+    // way when they multiplied, and that had none.
+    std::uint64_t flops_alone = 0;
+    std::bitset<max_warps> beside_their_own, beside_none;
+    std::array<unsigned, max_warps> copies_of = {};  // by warp
     std::bitset<max_warps> in_turn;
     std::array<unsigned, max_warps> products = {};  // of wgmma that are on their way
     std::bitset<max_warps> after_a_vote;
@@ -140,6 +152,7 @@ class Counter final : public Observer {
   void touch(std::uintptr_t sector, Op op);
   void copy_begins(const void* completed_by, OfBlock& block);
   void copy_ends(const void* completed_by, OfBlock& block);
+  void add_flops_alone(OfBlock& block);
   OfBlock& of(const Worker& block);
   void take_turns();
   void multiplied(std::uint64_t flops);
@@ -156,6 +169,8 @@ class Counter final : public Observer {
   std::vector<std::vector<Event>> events_ =
       std::vector<std::vector<Event>>(max_block_threads);  // by the thread's number in its block
   LaunchCounts current_;
+  std::uint64_t flops_alone_ = 0;   // of the launch
+  bool copies_ = false;             // has it any to shared memory
   std::uint64_t shared_bytes_ = 0;  // of the launch
   std::vector<Instruction> instructions_;
   std::unordered_map<std::uint64_t, std::size_t> instruction_by_key_;  // PC and op

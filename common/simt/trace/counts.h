@@ -102,7 +102,8 @@ struct LaunchCounts {
   std::uint64_t shuffles = 0;      // of a warp
   std::uint64_t matrix_flops = 0;  // of mma and wgmma
   // Those that start while no copy to shared memory is on its way in the block, by cp.async or bulk: all have been
-  // waited for. In a launch that has some.
+  // waited for. In a launch that has some. None between two barriers of the block from one to the other of which a warp
+  // multiplies beside copies of its own: the other warps can do so beside these, too, whichever of them runs first.
   std::optional<std::uint64_t> matrix_flops_alone;
   ForExercises for_exercises;
   Traffic read, written;

@@ -111,6 +111,10 @@ class Graded(unittest.TestCase):
         self.assertEqual(result.score, one.points if result.verdicts[one.id].state == "right" else 0)
         return result.verdicts[one.id]
 
+    def traced(self, one, text: str):
+        """The verdict of its traced kernels alone: an address in their program is none in the other."""
+        return self.graded(replace(one, tests=["trace"], limits=[]), text)
+
     def inside(self, code: str, patience: float = 60):
         """The verdict on this between the markers of 05.rescale."""
         return self.graded(self.online, self.course.replaced(self.online, code), patience)
@@ -197,16 +201,25 @@ class Hostile(Graded):
         """Whoever can write it can read what else is in the program, as the solution of the other exercise of this file. (Its text is
         of numbers, since strings are refused.)"""
         secret = "std::string({83, 69, 67, 82, 69, 84})"
+        of_its_own = "struct Mine : {base} {{ std::string more; Mine() : {begin}more({secret}) {{}} virtual ~Mine() {{}} {what}}}; throw Mine();"
         for does in (f"throw CudaError(cudaErrorUnknown, {secret});", f"throw std::runtime_error({secret});",
                      f'throw CudaError(cudaErrorUnknown, std::string({{107,101,114,110,101,108,32}}) + {secret});',
+                     of_its_own.format(base="CudaError", begin=f"CudaError(cudaErrorUnknown, {secret}), ", secret=secret, what=""),
+                     of_its_own.format(base="std::exception", begin="", secret=secret,
+                                       what="const char* what() const noexcept override { return more.c_str(); } "),
                      "s_row[int64_t(1) << 36] = 0; union { int a; } b; b.a = 0;"):
+            text = '#include <stdexcept>\n#include <string>\n#include "device/cuda_error.h"\n' + self.course.replaced(self.online, f"{self.solution}\n  {does}")
             with self.subTest(does=does):
-                text = '#include <stdexcept>\n#include <string>\n#include "device/cuda_error.h"\n' + self.course.replaced(self.online, f"{self.solution}\n  {does}")
                 with mock.patch.object(self.workbench.course, "replaced", return_value=text):
                     verdict = self.graded(self.online, text)
                 self.assertIn(verdict.state, ("wrong", "out of bounds"), verdict.lines)
                 self.assertNotIn("SECRET", " ".join(verdict.lines))
                 self.assertRegex(verdict.lines[0], "process (alone )?has seen|only the submission's own process|only its own process|none of CUDA's")
+            with self.subTest(plain=does):
+                by_results = replace(self.online, limits=[], tests=[test for test in self.online.tests if test != "trace"])
+                verdict = self.workbench.verdict(by_results, text, unsure=True)
+                self.assertIn(verdict.state, ("wrong", "out of bounds"), verdict.lines)
+                self.assertNotIn("SECRET", " ".join(verdict.lines))
 
     def test_7_a_traced_kernel_writes_to_nothing_but_its_memory(self):
         """What the engine counts is in its process. An address of the program's own variables, as a number, is written to with
@@ -226,8 +239,9 @@ class Hostile(Graded):
                 ("a way from a local", f"{near}\n  float* wild = near + far;\n  if (lane == 0) *wild = *wild + 1.0f;{used}", "out of bounds",
                  "outside of the kernel's memory and variables")]:
             with self.subTest(way=way):
-                self.assertIsNone(kernelcode.refusal(self.course, self.online, self.course.replaced(self.online, self.solution + wild)))
-                verdict = self.inside(self.solution + wild)
+                text = self.course.replaced(self.online, self.solution + wild)
+                self.assertIsNone(kernelcode.refusal(self.course, self.online, text))
+                verdict = self.traced(self.online, text)
                 self.assertEqual(verdict.state, state, verdict.lines)
                 self.assertIn(words, verdict.lines[0])
 
@@ -243,7 +257,7 @@ class Hostile(Graded):
             text = right.replace(host, f"{host}\n  float kept = 1;\n  volatile float* wild = {address};\n  *wild = *wild;", 1)
             with self.subTest(what=what):
                 self.assertIsNone(kernelcode.refusal(self.course, self.barrier, text))
-                verdict = self.graded(self.barrier, text)
+                verdict = self.traced(self.barrier, text)
                 self.assertEqual(verdict.state, state, verdict.lines)
 
     def test_7_the_engines_own_words_are_no_access_of_the_kernels(self):

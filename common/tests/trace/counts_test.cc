@@ -189,6 +189,38 @@ TEST(Counts, products_while_no_copy_is_on_its_way) {
   EXPECT_FALSE(counts_of(copy<float>, LaunchConfig{1, 32}, a, b, 1, 0).matrix_flops_alone);
 }
 
+// One warp copies for all of them, between products or before or behind them, and waits for it at the end.
+__global__ void products_beside_a_warps_copy(const float4* from, unsigned copies, bool before, bool behind) {
+  float4* to = dynamic_shared<float4>();
+  const unsigned warp = threadIdx.x / 32;
+  uint32_t a[4] = {}, b[2] = {};
+  float c[4] = {};
+  __syncthreads();
+  if (before) mma_m16n8k16<__half>(c, a, b);
+  if (warp == copies) {
+    cp_async_16(to + threadIdx.x % 32, from + threadIdx.x % 32);
+    cp_async_commit();
+  }
+  if (behind) mma_m16n8k16<__half>(c, a, b);
+  if (warp == copies) cp_async_wait<0>();
+  __syncthreads();
+  mma_m16n8k16<__half>(c, a, b);
+}
+
+TEST(Counts, products_beside_a_copy_whichever_warp_has_started_it) {
+  constexpr std::uint64_t product = 2 * 16 * 8 * 16;
+  Device<float4> from(32);
+  const auto alone = [&](unsigned warp, bool before, bool behind) {
+    const LaunchConfig two_blocks = {2, 96, 32 * sizeof(float4)};
+    return counts_of(products_beside_a_warps_copy, two_blocks, from, warp, before, behind).matrix_flops_alone.value();
+  };
+  for (unsigned warp = 0; warp < 3; warp++) {
+    EXPECT_EQ(alone(warp, false, true), 2 * 3 * product);
+    EXPECT_EQ(alone(warp, true, false), 2 * 6 * product);
+    EXPECT_EQ(alone(warp, true, true), 2 * 8 * product);
+  }
+}
+
 // A copy that is waited for at once, and one beside a product; in two warps.
 __global__ void copies_and_a_product(const float4* from) {
   float4* to = dynamic_shared<float4>();

@@ -77,10 +77,11 @@ class Kernels:
         self.prepare_place("cpu")
         judge = self.tree / "build/cpu/common/harness/judge"
         self._copy(judge / "confine", self.place / "confine")
-        self._libraries = {}
+        self._engine: dict[bool, list[str]] = {}  # words for the linker
         for traced in (False, True):
             listed = (judge / f"kernel_host_{'traced' if traced else 'plain'}.txt").read_text().split("\n")
-            self._libraries[traced] = [self._kept(Path(path)) for path in listed if path]
+            self._engine[traced] = [word if word.startswith("-") else str(self._kept(Path(word)))
+                                    for word in listed if word]
         self._commands = json.loads((self.tree / "build/cpu/compile_commands.json").read_text())
         self._needed: dict[tuple[str, bool], list[Path]] = {}
         self._clear()
@@ -183,11 +184,10 @@ class Kernels:
         if (exercise.file, traced) not in self._needed:
             self._needed[exercise.file, traced] = self._others(their_object, traced)
         needed = self._needed[exercise.file, traced]
-        libraries = [str(path) for path in self._libraries[traced]]
-        # The engine first: of what several objects have, as functions of strings, it keeps those that are not traced.
+        # The engine first, and, with traced kernels, all of it (common/harness/judge/CMakeLists.txt).
         self._run([words[0], *_NO_PLUGIN, "-static", "-pthread", "-o", str(program),
-                   f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *libraries, str(made),
-                   *map(str, needed), "-Wl,--end-group"], exercise.file)
+                   f"-Wl,--defsym=handed_in={self.entry(exercise)[1]}", "-Wl,--start-group", *self._engine[traced],
+                   str(made), *map(str, needed), "-Wl,--end-group"], exercise.file)
         if not stat.S_ISREG(program.lstat().st_mode):
             raise build.DoesNotBuild("the build failed", ["the linker has made no program"])
         kept = self._handed_in / f"kernels-{'traced' if traced else 'plain'}"
