@@ -154,7 +154,7 @@ def captured(call):
     return graph, recorded
 
 
-class Values(unittest.TestCase):
+class Checks(unittest.TestCase):
     def check(self, inputs, options, seen=None):
         sinks = [options["sink"].requires_grad_()] if "sink" in options else []
         o = faw.attention(*inputs, **options)
@@ -171,6 +171,30 @@ class Values(unittest.TestCase):
             self.assertIsNone(wrong(one, other, dtype, floor), name)
         return o
 
+    def check_packed(self, lengths, inputs, options):
+        """Of sequences of so many (queries, keys): o and the gradients, against the formulas for each of them."""
+        begins = [torch.tensor([0, *itertools.accumulate(one)], device=DEVICE, dtype=torch.int32)
+                  for one in zip(*lengths)]
+        o = faw.attention_packed(*inputs, *begins, *[max(one) for one in zip(*lengths)], **options)
+        of_each = []
+        for n, (i, j, i_end, j_end) in enumerate(zip(*[begin.tolist()[e:] for e in (0, 1) for begin in begins])):
+            its = {name: value[n:n + 1] if name == "alibi" else value for name, value in options.items()}
+            rows = [x[part].transpose(0, 1)[None]
+                    for x, part in zip(inputs, (slice(i, i_end), slice(j, j_end), slice(j, j_end)))]
+            of_each.append(reference(*rows, **its)[0].transpose(0, 1))
+        expected = torch.cat([*of_each, o.new_zeros(o.shape[0] - begins[0][-1].item(), *o.shape[1:])])
+        self.assertIsNone(wrong(o, expected, o.dtype), "o")
+        d_o = torch.randn_like(o)
+        sinks = [options["sink"]] if "sink" in options else []
+        got = torch.autograd.grad(o, [*inputs, *sinks], d_o)
+        wanted = torch.autograd.grad(expected, [*inputs, *sinks], d_o.double())
+        unit = 2**-11 if o.dtype == torch.float16 else 2**-8
+        for name, one, other in zip(("dq", "dk", "dv", "dsink"), got, wanted):
+            floor = 3 * unit * (d_o * expected).norm().item() if name == "dsink" else 1e-4
+            self.assertIsNone(wrong(one, other, o.dtype, floor), name)
+
+
+class Values(Checks):
     def test_each_extra(self):
         for number, options in enumerate([
                 dict(window=(20, 5)), dict(softcap=2.0), dict(alibi=torch.tensor([0.5, 0.25, 0.125, 0.1])),
@@ -247,25 +271,7 @@ class Values(unittest.TestCase):
             torch.manual_seed(seed)
             lengths, inputs, options, said = packed_problem(draw, 100 if ON_ENGINE else draw.choice([100, 1500]))
             with self.subTest(seed=seed, lengths=lengths, **said):
-                begins = [torch.tensor([0, *itertools.accumulate(one)], device=DEVICE, dtype=torch.int32)
-                          for one in zip(*lengths)]
-                o = faw.attention_packed(*inputs, *begins, *[max(one) for one in zip(*lengths)], **options)
-                of_each = []
-                for n, (i, j, i_end, j_end) in enumerate(zip(*[begin.tolist()[e:] for e in (0, 1) for begin in begins])):
-                    its = {name: value[n:n + 1] if name == "alibi" else value for name, value in options.items()}
-                    rows = [x[part].transpose(0, 1)[None]
-                            for x, part in zip(inputs, (slice(i, i_end), slice(j, j_end), slice(j, j_end)))]
-                    of_each.append(reference(*rows, **its)[0].transpose(0, 1))
-                expected = torch.cat([*of_each, o.new_zeros(o.shape[0] - begins[0][-1].item(), *o.shape[1:])])
-                self.assertIsNone(wrong(o, expected, o.dtype), "o")
-                d_o = torch.randn_like(o)
-                sinks = [options["sink"]] if "sink" in options else []
-                got = torch.autograd.grad(o, [*inputs, *sinks], d_o)
-                wanted = torch.autograd.grad(expected, [*inputs, *sinks], d_o.double())
-                unit = 2**-11 if o.dtype == torch.float16 else 2**-8
-                for name, one, other in zip(("dq", "dk", "dv", "dsink"), got, wanted):
-                    floor = 3 * unit * (d_o * expected).norm().item() if name == "dsink" else 1e-4
-                    self.assertIsNone(wrong(one, other, o.dtype, floor), name)
+                self.check_packed(lengths, inputs, options)
 
     def test_packed_sequences_in_themselves(self):
         """Without any, without tokens, and in one piece: as attention() has it."""
@@ -525,6 +531,87 @@ class Values(unittest.TestCase):
                 o, lse = operators.forward(*inputs, None, None, False, None, None, None, None, None, *extras)
                 torch.library.opcheck(operators.backward.default,
                                       (o, *inputs, o, lse, None, None, False, None, None, None, *extras))
+
+
+class FlashAttentionAsks(Checks):
+    """What FlashAttention's own tests look for in these options, with problems of our own. In brackets, the names of its
+    tests: of packed sequences in tests/test_flash_attn.py and tests/cute/test_flash_attn.py, of block masks in
+    tests/cute/test_mask_mod.py."""
+    REPETITIONS = 2 if ON_ENGINE else 50
+
+    def packed(self, lengths, heads, kv_heads, head_dim, dtype, factor=1, **options):
+        torch.manual_seed(0)
+        inputs = [(torch.randn(sum(one), count, head_dim, device=DEVICE, dtype=dtype) * factor).requires_grad_()
+                  for one, count in zip((*zip(*lengths), [k for _, k in lengths]), (heads, kv_heads, kv_heads))]
+        return lengths, inputs, options
+
+    def seen(self, mask, inputs):
+        return seen_by(mask, dict(batch=None, heads=None), *inputs[:2])
+
+    def equal(self, inputs, o):
+        """The gradients are the same again and again."""
+        d_o = torch.randn_like(o)
+        first = torch.autograd.grad(o, inputs, d_o, retain_graph=True)
+        for _ in range(self.REPETITIONS):
+            again = torch.autograd.grad(o, inputs, d_o, retain_graph=True)
+            self.assertTrue(all(map(torch.equal, first, again)))
+
+    def test_packed_lengths_beside_those_of_tiles_and_none(self):
+        """[varlen_output, varlen_qkvpacked]"""
+        lengths = [(0, 70), (129, 0), (63, 65), (0, 0), (1, 127), (128, 128), (193, 191)]
+        for head_dim, options in ((64, dict(causal=True)), (128, dict(window=(40, 0))),
+                                  (128, dict(softcap=15.0, window=(-1, 20)))):
+            for dtype in (torch.float16, torch.bfloat16):
+                with self.subTest(head_dim=head_dim, dtype=dtype, **options):
+                    self.check_packed(*self.packed(lengths, 4, 2, head_dim, dtype, **options))
+
+    def test_packed_with_many_more_queries_than_keys_and_the_other_way_round(self):
+        """[varlen_causal]: the mask ends with the last query and the last key."""
+        for lengths in ([(1, 239), (3, 299)], [(239, 1), (299, 3), (108, 256)]):
+            self.check_packed(*self.packed(lengths, 3, 1, 64, torch.bfloat16, causal=True))
+
+    def test_packed_gradients_do_not_overflow(self):
+        """[bwd_varlen_overflow]: scores far from 0, and one key for many queries."""
+        for causal in (False, True):
+            lengths = [(76, 1), (34, 1), (146, 1)]
+            self.check_packed(*self.packed(lengths, 5, 5, 64, torch.float16, factor=3, causal=causal))
+
+    def test_packed_gradients_are_the_same_every_time(self):
+        """[varlen_deterministic]"""
+        lengths, inputs, options = self.packed([(113, 203), (108, 256), (255, 1)], 9, 9, 128, torch.bfloat16,
+                                               window=(90, 30))
+        begins = [torch.tensor([0, *itertools.accumulate(one)], device=DEVICE, dtype=torch.int32)
+                  for one in zip(*lengths)]
+        self.equal(inputs, faw.attention_packed(*inputs, *begins, 255, 256, **options))
+
+    def test_block_masks_whose_last_tiles_are_not_whole(self):
+        """[q_boundary_masking_block_sparse_bwd, single_doc_bwd_minimal, mask_mod_ima_partial_block]: listed as whole, cut,
+        and with one row or key more than a tile."""
+        document = torch.arange(500, device=DEVICE) // 150
+        for seq_q, seq_k in (200, 200), (129, 129), (255, 255), (384, 300), (257, 257), (333, 444):
+            for mask in (lambda b, h, i, j: i // 128 == j // 128, lambda b, h, i, j: document[i] == document[j],
+                         lambda b, h, i, j: i + j >= 0):
+                inputs = tensors(1, 2, 1, seq_q, seq_k, 128, torch.bfloat16)
+                blocks = faw.block_mask(mask, seq_q=seq_q, seq_k=seq_k, device=DEVICE)
+                with self.subTest(seq_q=seq_q, seq_k=seq_k):
+                    self.check(inputs, dict(blocks=blocks), self.seen(mask, inputs))
+
+    def test_block_masks_of_which_most_rows_have_no_tile(self):
+        """[persistent_blocksparse_empty_tiles, block_sparse_sink_all_masked]: zeros, or what the sink leaves."""
+        near = lambda b, h, i, j: (i - j).abs() < 64
+        none = lambda b, h, i, j: i < 0 * j
+        inputs = tensors(2, 8, 1, 700 if ON_ENGINE else 8192, 128, 128)
+        for mask in near, none:
+            blocks = faw.block_mask(mask, seq_q=inputs[0].shape[2], seq_k=128, device=DEVICE)
+            for options in {}, dict(sink=torch.full((8,), 0.5, device=DEVICE)):
+                self.check(inputs, dict(options, blocks=blocks), self.seen(mask, inputs))
+
+    def test_block_masks_give_the_same_gradients_every_time(self):
+        """[block_sparse_bwd_deterministic, gqa_block_sparse_broadcast_pattern_recompilation, gqa_expand_stride_zero_bug]"""
+        for kv_heads in (1, 4):
+            inputs = tensors(batch=2, heads=4, kv_heads=kv_heads, seq_q=383, seq_k=400, head_dim=128)
+            blocks = faw.block_mask(lambda b, h, i, j: (j <= i) & (i - j < 256), seq_q=383, seq_k=400, device=DEVICE)
+            self.equal(inputs, faw.attention(*inputs, blocks=blocks))
 
 
 class Refusals(unittest.TestCase):
