@@ -216,15 +216,20 @@ void GlobalShadow::race_of_streams(const Event& before, const std::function<std:
       " are not ordered: they are in different streams, and neither an event nor the host waits in between");
 }
 
-void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes) {
+void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes, bool noted) {
+  settle();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   slices_.push_back({0, 0, 0});
   const Event now = {0, first_slice_, 0, 0, writes ? Access::write : Access::read, false};
   for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    if (const Page* const known = noted ? nullptr : page_at(at, false); !noted && (!known || known->cells.empty())) {
+      at = stop;
+      continue;
+    }
     Page* const page = with_cells(at, bytes % 4);
     if (page == nullptr) return;
     const std::size_t step = page->bytes ? 1 : 4;
-    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
     for (; at < stop; at += step) {
       Cell& cell = page->cells[at % page_bytes / step];
       const auto check = [&](const Event& before) {
@@ -233,8 +238,10 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
               before, [&] { return operations_.back().what() + (writes ? ": its write" : ": its read"); }, 0);
       };
       check(cell.written);
-      if (writes) {
+      if (writes)
         for (const Event& read : cell.read) check(read);
+      if (!noted) continue;
+      if (writes) {
         cell.written = now;
       } else {
         cell.read[1] = cell.read[0];
@@ -459,6 +466,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
       };
       if (several) {
         const auto check = [&](const Event& before) {
+          if (is_flag && (is_atomic(before.access) || before.is_volatile)) return;
           if (before.slice < first_slice_ && !ordered_by_streams(before))
             race_of_streams(
                 before,

@@ -49,7 +49,8 @@ class GlobalShadow {
   StreamOrder& streams() { return streams_; }
   // The next launch, or copy, is one of this stream: its number there.
   std::uint32_t stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
-  void copy_access(const void* memory, std::size_t bytes, bool writes);
+  // `noted`: what comes later need not come after it.
+  void copy_access(const void* memory, std::size_t bytes, bool writes, bool noted);
   // cudaMallocAsync, cudaFreeAsync: `what`, in this stream, which comes before, or after, all that is done there.
   void allocated_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
   void freed_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);

@@ -54,6 +54,7 @@ class StreamOrder {
   // The event is an operation of its stream, too.
   void record(const void* event, Stream stream) {
     Event& made = events_[event];
+    if (stream != nullptr && blocks(stream)) join(known_[stream], known_[nullptr]);
     made = {known_[stream], stream, ++operations_};
     if (stream == nullptr)
       for (const auto& [other, known] : known_)

@@ -1302,4 +1302,123 @@ CASE(kernel_that_allocates) {
   expect(*owner.of_both == 1);
 }
 
+// ---- streams of their own, and the default stream
+
+__global__ void count(int* counter) { atomicAdd(counter, 1); }
+CASE(one_counter_of_two_streams) {
+  const Zeros<int> counter(1);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  count<<<2, N, 0, one>>>(counter);
+  count<<<2, N, 0, other>>>(counter);
+  expect(first<int>(counter) == 4 * N);  // the default stream waits for both
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+}
+
+// The data in one block of pinned memory, and the flag that tells of it in another one.
+CASE(host_that_looks_at_a_flag_beside_the_data) {
+  int *flag, *data;
+  cudaHostAlloc(&flag, sizeof(int), cudaHostAllocMapped);
+  cudaHostAlloc(&data, 1024 * sizeof(int), cudaHostAllocMapped);
+  *flag = 0;
+  answers<<<1, 1>>>(flag, data);
+  while (*const_cast<volatile int*>(flag) == 0) {
+  }
+  expect(data[0] == 42);
+  cudaDeviceSynchronize();
+  cudaFreeHost(flag), cudaFreeHost(data);
+}
+
+__device__ int of_the_device[N];
+__global__ void twice_of_the_device() { of_the_device[threadIdx.x] *= 2; }
+CASE(copies_in_the_stream_of_their_kernels) {
+  const Zeros<int> x(N), y(N);
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaMemset(host, 1, N * sizeof(int));  // pinned memory is the device's, too
+  expect(host[3] == 0x01010101);
+  cudaMemset2DAsync(x, 64, 0, 32, 4, stream);
+  cudaMemcpyToSymbolAsync(of_the_device, host, sizeof of_the_device, 0, cudaMemcpyHostToDevice, stream);
+  doubled<<<1, N, 0, stream>>>(x);
+  twice_of_the_device<<<1, N, 0, stream>>>();
+  cudaMemcpyFromSymbolAsync(host, of_the_device, sizeof of_the_device, 0, cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  expect(host[5] == 0x02020202);
+  cudaMemcpy2DAsync(host, 64, x, 64, 64, 4, cudaMemcpyDeviceToHost, stream);
+  cudaMemsetAsync(host, 0, 4, stream);
+  cudaStreamSynchronize(stream);
+  expect(host[0] == 0 && host[N - 1] == 0);
+  cudaMemcpy(x, host, N * sizeof(int), cudaMemcpyHostToDevice);  // it is done when the call returns
+  doubled<<<1, N, 0, stream>>>(x);
+  cudaStreamSynchronize(stream);
+  cudaMemcpy(y, x, N * sizeof(int), cudaMemcpyDeviceToDevice);
+  cudaStreamSynchronize(0);
+  doubled<<<1, N, 0, stream>>>(x);
+  cudaEvent_t event;
+  cudaEventCreate(&event);
+  cudaEventRecord(event, stream), cudaStreamWaitEvent(0, event, 0);
+  expect(first<int>(x) == 0);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
+  cudaFreeHost(host);
+}
+
+// Two graphs, captured in a stream that is no more when they are launched, each with a copy that is waited for.
+CASE(graphs_one_after_the_other) {
+  const Zeros<int> x(N);
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t captured, one, other;
+  for (cudaStream_t* each : {&captured, &one, &other}) cudaStreamCreateWithFlags(each, cudaStreamNonBlocking);
+  cudaDeviceSynchronize();
+  cudaGraph_t graph, its;
+  cudaGraphExec_t doubles, copies;
+  cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal);
+  doubled<<<1, N, 0, captured>>>(x);
+  cudaStreamCaptureStatus status;
+  unsigned long long id = 0;
+  expect(cudaStreamGetCaptureInfo(captured, &status, &id, &its) == cudaSuccess);
+  cudaStreamEndCapture(captured, &graph);
+  expect(status == cudaStreamCaptureStatusActive && id != 0 && its == graph);
+  cudaGraphInstantiate(&doubles, graph, 0), cudaGraphDestroy(graph);
+  cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, captured);
+  cudaStreamEndCapture(captured, &graph);
+  cudaGraphInstantiate(&copies, graph, 0), cudaGraphDestroy(graph);
+  cudaStreamDestroy(captured);
+  cudaEvent_t done;
+  cudaEventCreate(&done);
+  cudaGraphLaunch(doubles, one), cudaGraphLaunch(doubles, other);  // of one graph, the second comes after the first
+  cudaEventRecord(done, other), cudaStreamWaitEvent(one, done, 0);
+  for (int i = 0; i < 2; ++i) {
+    cudaGraphLaunch(copies, one);
+    cudaStreamSynchronize(one);
+    expect(host[7] == 0);
+  }
+  cudaGraphExecDestroy(doubles), cudaGraphExecDestroy(copies);
+  cudaEventDestroy(done);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaFreeHost(host);
+}
+
+// ---- a look before an atomic update, in shared memory
+
+__global__ void least_and_stack(int* out, const int* in) {
+  __shared__ int least, top, stack[2 * N];
+  if (threadIdx.x == 0) least = 1 << 30, top = 0;
+  __syncthreads();
+  const int own = in[threadIdx.x] + 3;
+  if (own < least) atomicMin(&least, own);
+  if (top < 2 * N) stack[atomicAdd(&top, 1)] = own;
+  __syncthreads();
+  if (threadIdx.x == 0) *out = least + stack[top - 1];
+}
+CASE(look_before_an_atomic_update) {
+  const Zeros<int> out(1), in(N);
+  least_and_stack<<<1, N>>>(out, in);
+  expect(first<int>(out) == 6);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
