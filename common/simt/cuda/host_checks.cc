@@ -295,6 +295,12 @@ void kernel_freed() {
   if (watching() && kernels_are_traced()) race_detector().forget_allocations();
 }
 
+void freed_by_a_graph(void* pointer) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.allocations.erase(pointer);
+}
+
 void all_freed() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -479,9 +485,16 @@ static void awaited_touched(const void* pc, std::uintptr_t address, bool write, 
   if (!what.empty()) say_of_host(write, line_of(pc), what);
 }
 
+// Of several streams, it is known what their kernels use.
+static bool managed_is_awaited(const void* address, bool write) {
+  GlobalShadow* const global = shadow();
+  return global == nullptr || !global->streams().several() || global->awaited(address, 1, write);
+}
+
 void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
+  when_host_touches_managed(managed_is_awaited);
   streams().made(stream, blocking);
 }
 
@@ -516,7 +529,12 @@ static void has_waited() {
   note_range(s);
   if (!s.copies.empty()) protect_all(s);
   s.prints = nullptr;
-  if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
+  if (!s.running) return;
+  GlobalShadow* const global = shadow();
+  s.running = global != nullptr && global->streams().several() && !streams().host_knows_all();
+  DeviceMemory::instance().kernels_have_ended([&](const DeviceMemory::Block& block) {
+    return s.running && global->awaited(reinterpret_cast<const void*>(block.start), block.bytes, /*used=*/true);
+  });
 }
 
 void waited(cudaStream_t stream, bool all) {

@@ -24,6 +24,7 @@ void allocated(void* pointer, std::size_t bytes, bool managed);
 void freeing(void* pointer);
 void allocated_in(cudaStream_t stream, void* pointer, std::size_t bytes);  // cudaMallocAsync
 void freeing_in(cudaStream_t stream, void* pointer);
+void freed_by_a_graph(void* pointer);  // each time that it runs
 void written(const void* to, std::size_t bytes);
 void copied(const void* to, const void* from, std::size_t bytes);
 void copied_to_host(const Transfer& transfer, const void* to, const void* from, std::size_t bytes);

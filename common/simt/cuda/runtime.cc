@@ -119,7 +119,10 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (const cudaError_t error = simt::comes_into_stream("cudaFreeAsync", stream); error != cudaSuccess) return error;
   // A graph uses the memory each time that it runs.
-  if (simt::is_captured(stream)) return simt::capture(stream, [](cudaStream_t) { return cudaSuccess; });
+  if (simt::is_captured(stream)) {
+    simt::host_checks::freed_by_a_graph(pointer);
+    return simt::capture(stream, [](cudaStream_t) { return cudaSuccess; });
+  }
   if (pointer == nullptr) return cudaSuccess;
   simt::host_checks::freeing_in(stream, pointer);
   return simt::free("cudaFreeAsync", pointer);

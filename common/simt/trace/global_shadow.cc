@@ -251,6 +251,28 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
   }
 }
 
+bool GlobalShadow::awaited(const void* memory, std::size_t bytes, bool used) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  std::uint32_t done = 0;
+  for (std::uintptr_t at = begin; at < begin + bytes && !operations_.empty();) {
+    const Page* const page = page_at(at, false);
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    const std::size_t step = page != nullptr && page->bytes ? 1 : 4;
+    for (; page != nullptr && !page->cells.empty() && at < stop; at += step) {
+      const Cell& cell = page->cells[at % page_bytes / step];
+      for (const Event* each : {&cell.written, &cell.read[0], &cell.read[1]}) {
+        if (each->slice == done || each->slice < operations_.front().first_slice) continue;
+        if (each != &cell.written && !used) continue;
+        const Operation& its = operation_of(*each);
+        if (!streams_.host_knows(its.stream, its.number)) return true;
+        done = each->slice;
+      }
+    }
+    at = stop;
+  }
+  return false;
+}
+
 void GlobalShadow::allocated_in(const void* stream, const void* memory, std::size_t bytes,
                                 std::function<std::string()> what) {
   if (!streams_.several()) return;

@@ -51,6 +51,9 @@ class GlobalShadow {
   std::uint32_t stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
   // `noted`: what comes later need not come after it.
   void copy_access(const void* memory, std::size_t bytes, bool writes, bool noted);
+  // Where there are several streams: whether anything has been written there for which the host has not waited; `used`:
+  // or read.
+  bool awaited(const void* memory, std::size_t bytes, bool used);
   // cudaMallocAsync, cudaFreeAsync: `what`, in this stream, which comes before, or after, all that is done there.
   void allocated_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
   void freed_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);

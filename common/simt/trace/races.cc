@@ -433,7 +433,8 @@ std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access acce
     case Shadow::Mistake::race:
       message = "race on shared memory: no barrier between this " + what + " and the " + word(mistake.other.access) +
                 " of the same memory by " + other;
-      if (global_ && mistake.other.thread / 32 == thread / 32) message += ran_in_step;
+      if (global_ && mistake.other.thread / 32 == thread / 32 && !is_atomic(access) && !is_atomic(mistake.other.access))
+        message += ran_in_step;
       break;
     case Shadow::Mistake::pending_copy:
       message = what + " of shared memory that a cp.async of " + other + " fills, before that thread waited for it";

@@ -42,6 +42,11 @@ class StreamOrder {
     return found != host_.end() && operation <= found->second;
   }
 
+  bool host_knows_all() const {
+    return std::all_of(last_.begin(), last_.end(),
+                       [&](const auto& each) { return host_knows(each.first, each.second); });
+  }
+
   void host_waits() {
     for (const auto& [stream, known] : known_) join(host_, known);
   }

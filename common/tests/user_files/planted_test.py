@@ -111,6 +111,7 @@ MISTAKES = {
         "freed_by_the_host": "host code writes",
         "managed_without_waiting": "managed memory without having waited for the kernel",
         "managed_written_too_early": "managed memory without having waited for the kernel",
+        "managed_of_the_other_stream": "managed memory without having waited for the kernel",
         "pinned_read_too_early": "without having waited for its stream",
         "pinned_written_too_early": "without having waited for its stream",
         "other_stream_awaited": "without having waited for its stream",

@@ -113,6 +113,18 @@ CASE(managed_written_too_early) {
   cudaDeviceSynchronize();
 }
 
+CASE(managed_of_the_other_stream) {
+  int* x;
+  cudaMallocManaged(&x, 2 * N * sizeof(int));
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  fill<<<1, N, 0, one>>>(x, 3);
+  fill<<<1, N, 0, other>>>(x + N, 4);
+  cudaStreamSynchronize(one);
+  std::printf("%d\n", x[N]);  // managed_of_the_other_stream
+}
+
 CASE(pinned_read_too_early) {
   int *x = zeros<int>(N), *host;
   cudaMallocHost(&host, N * sizeof(int));
