@@ -38,17 +38,17 @@ struct SimtGraphExec {
   struct Step {
     SimtGraphNode* node;
     Work work;
-    cudaStream_t captured;
+    cudaStream_t stream;                  // that was captured; or of the nodes that come one after the other
+    std::vector<cudaStream_t> waits_for;  // others
   };
-  std::vector<Step> steps;  // in their order
-  std::map<cudaStream_t, cudaStream_t>
-      streams;  // of those captured; null: of other nodes, and where it begins and ends
+  std::vector<Step> steps;                       // in their order
+  std::map<cudaStream_t, cudaStream_t> streams;  // of those of the steps; null: where it begins and ends
   SimtGraphExec() { stream_of(nullptr); }
   ~SimtGraphExec() {
-    for (const auto& [captured, own] : streams) cudaStreamDestroy(own);
+    for (const auto& [of_steps, own] : streams) cudaStreamDestroy(own);
   }
-  cudaStream_t stream_of(cudaStream_t captured) {
-    cudaStream_t& own = streams[captured];
+  cudaStream_t stream_of(cudaStream_t of_steps) {
+    cudaStream_t& own = streams[of_steps];
     if (own == nullptr) own = simt::make_stream(/*blocking=*/false);
     return own;
   }
@@ -113,12 +113,21 @@ std::vector<SimtGraphNode*> in_order(const SimtGraph& graph) {
   return order;
 }
 
+void comes_after(cudaStream_t one, cudaStream_t other) {
+  if (one == other) return;
+  static SimtEvent& between = *new SimtEvent;
+  simt::host_checks::recorded(&between, other);
+  simt::host_checks::waits_for_event(one, &between);
+}
+
 template <class StreamOf>
 cudaError_t run_steps(const Steps& steps, const StreamOf& stream_of) {
   const bool outer = std::exchange(runs_graph, true);
   cudaError_t error = cudaSuccess;
-  for (const auto& [node, work, captured] : steps)
-    if (work && error == cudaSuccess) error = work(stream_of(captured));
+  for (const auto& [node, work, stream, waits_for] : steps) {
+    for (const cudaStream_t other : waits_for) comes_after(stream_of(stream), stream_of(other));
+    if (work && error == cudaSuccess) error = work(stream_of(stream));
+  }
   runs_graph = outer;
   return error != cudaSuccess ? error : simt::broken();
 }
@@ -128,9 +137,22 @@ Work all_of(const Steps& steps) {
   return [steps](cudaStream_t stream) { return run_steps(steps, [=](cudaStream_t) { return stream; }); };
 }
 
+// A node that the program makes itself goes on in the stream of one that it depends on, if none does already.
 Steps steps_of(const std::vector<SimtGraphNode*>& nodes) {
   Steps steps;
-  for (SimtGraphNode* node : nodes) steps.push_back({node, node->work, node->stream});
+  std::map<SimtGraphNode*, cudaStream_t> stream_of;
+  std::map<cudaStream_t, SimtGraphNode*> last;
+  for (SimtGraphNode* node : nodes) {
+    cudaStream_t stream = node->stream != nullptr ? node->stream : reinterpret_cast<cudaStream_t>(node);
+    for (SimtGraphNode* before : node->after)
+      if (node->stream == nullptr && last[stream_of[before]] == before) stream = stream_of[before];
+    std::vector<cudaStream_t> waits_for;
+    for (SimtGraphNode* before : node->after)
+      if (stream_of[before] != stream) waits_for.push_back(stream_of[before]);
+    stream_of[node] = stream;
+    last[stream] = node;
+    steps.push_back({node, node->work, stream, std::move(waits_for)});
+  }
   return steps;
 }
 
@@ -387,8 +409,8 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, con
 
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                  std::size_t count, const cudaHostNodeParams* parameters) {
-  const auto calls = [p = *parameters](cudaStream_t) {
-    simt::host_checks::waited(nullptr, true);  // as in cudaLaunchHostFunc()
+  const auto calls = [p = *parameters](cudaStream_t own) {
+    simt::host_checks::calls_host(own);
     return p.fn(p.userData), cudaSuccess;
   };
   *node = add_node(graph, calls, dependencies, count);
@@ -473,7 +495,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, c
 
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* parameters) {
-  for (auto& [its, work, captured] : executable->steps)
+  for (auto& [its, work, own, waits_for] : executable->steps)
     if (its == node) return launch_of(*parameters, &work);
   return simt::fail(cudaErrorInvalidValue, "cudaGraphExecKernelNodeSetParams: the node is not of this graph");
 }
@@ -485,18 +507,13 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (executable == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaGraphLaunch: a null graph");
   if (simt::is_captured(stream)) return simt::capture(stream, all_of(executable->steps));
   // All of it comes after what the stream has had, and what the graph did before, and before what the stream gets next.
-  const auto key = reinterpret_cast<cudaEvent_t>(executable);
-  const auto comes_after = [key](cudaStream_t one, cudaStream_t other) {
-    simt::host_checks::recorded(key, other);
-    simt::host_checks::waits_for_event(one, key);
-  };
   const cudaStream_t ends = executable->stream_of(nullptr);
-  for (const auto& step : executable->steps) executable->stream_of(step.captured);
+  for (const auto& step : executable->steps) executable->stream_of(step.stream);
   comes_after(ends, stream);
-  for (const auto& [captured, own] : executable->streams) comes_after(own, ends);
+  for (const auto& [of_steps, own] : executable->streams) comes_after(own, ends);
   const cudaError_t error =
-      run_steps(executable->steps, [&](cudaStream_t captured) { return executable->stream_of(captured); });
-  for (const auto& [captured, own] : executable->streams) comes_after(ends, own);
+      run_steps(executable->steps, [&](cudaStream_t of_steps) { return executable->stream_of(of_steps); });
+  for (const auto& [of_steps, own] : executable->streams) comes_after(ends, own);
   comes_after(stream, ends);
   return error;
 }

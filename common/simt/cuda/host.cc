@@ -404,7 +404,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
-  simt::host_checks::waited(nullptr, true);
+  simt::host_checks::calls_host(stream);
   callback(stream, simt::broken(), data);
   return cudaSuccess;
 }
@@ -413,8 +413,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (const cudaError_t error = simt::comes_into_stream("cudaLaunchHostFunc", stream); error != cudaSuccess)
     return error;
-  const auto work = [=](cudaStream_t) {
-    simt::host_checks::waited(nullptr, true);  // the function has waited for what comes before it
+  const auto work = [=](cudaStream_t own) {
+    simt::host_checks::calls_host(own);
     return function(data), cudaSuccess;
   };
   return simt::is_captured(stream) ? simt::capture(stream, work) : work(stream);

@@ -544,6 +544,14 @@ void waited(cudaStream_t stream, bool all) {
   has_waited();
 }
 
+// It may touch what the stream has done; and so may who waits for it, of which nobody hears.
+void calls_host(cudaStream_t stream) {
+  if (!watching()) return;
+  const auto one = alone();
+  streams().begin(stream);
+  waited(stream, false);
+}
+
 void waited_for_event(cudaEvent_t event) {
   if (!watching()) return;
   const auto one = alone();

@@ -58,6 +58,7 @@ void kernels_reach_host_now();  // from now on
 void launching(cudaStream_t stream, const void* kernel);
 void launched();                             // a kernel may be running from now on
 void waited(cudaStream_t stream, bool all);  // for everything, or for the stream's work
+void calls_host(cudaStream_t stream);        // a function of the host comes in the stream
 void recorded(cudaEvent_t event, cudaStream_t stream);
 void waits_for_event(cudaStream_t stream, cudaEvent_t event);
 void waited_for_event(cudaEvent_t event);  // for what the stream had when it was recorded

@@ -213,7 +213,8 @@ void GlobalShadow::race_of_streams(const Event& before, const std::function<std:
   found_mistake(
       what() + " and " +
       (its.allocates ? other : std::string("the ") + word(before.access) + " of the same memory by " + other) +
-      " are not ordered: they are in different streams, and neither an event nor the host waits in between");
+      " are not ordered: they are in different streams (or nodes of a graph), and neither an event nor the host waits "
+      "in between");
 }
 
 void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes, bool noted) {

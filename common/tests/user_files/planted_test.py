@@ -136,6 +136,8 @@ MISTAKES = {
         "variable_written_in_another_stream": "the cudaMemcpyToSymbolAsync at .*: its write and the write of the same memory by kernel fill_numbers",
         "graphs_that_race": "the cudaMemsetAsync at .*: its write and the write of the same memory by kernel fill at .* are not ordered",
         "graph_s_copy_read_too_early": "what the cudaMemcpyAsync at .* writes, without having waited for its stream",
+        "nodes_without_an_edge": "the cudaGraphAddMemcpyNode1D at .*: its read and the write of the same memory by the cudaGraphAddMemsetNode",
+        "function_in_another_stream": "what the cudaMemcpyAsync at .* writes, without having waited for its stream",
         "copy_of_a_kernel_s_memory": "failed, and the program did not look: .* is memory that a kernel has allocated itself",
         "clearing_of_a_kernel_s_memory": "failed, and the program did not look: .* is memory that a kernel has allocated itself",
         "free_of_a_kernel_s_memory": "failed, and the program did not look: .* is memory that a kernel has allocated itself",

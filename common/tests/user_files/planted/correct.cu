@@ -1420,6 +1420,39 @@ CASE(managed_memory_of_two_streams) {
   cudaFree(x), cudaFree(own);
 }
 
+static void add_first(void* pair) { static_cast<int*>(pair)[1] += static_cast<int*>(pair)[0]; }
+CASE(functions_of_the_host_in_their_stream) {
+  const Zeros<int> x(N), y(N);
+  int *host, *managed;
+  cudaMallocHost(&host, 2 * sizeof(int));
+  cudaMallocManaged(&managed, N * sizeof(int));
+  host[0] = host[1] = 0;
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  doubled<<<1, N, 0, stream>>>(managed);
+  cudaLaunchHostFunc(stream, add_first, managed);
+  cudaMemcpyAsync(host, x, sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaLaunchHostFunc(stream, add_first, host);
+  cudaStreamSynchronize(stream);
+  // Two nodes that clear, one that copies after both, and one of the host after that.
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cudaGraphNode_t clears[2], copies, calls;
+  cudaGraphCreate(&graph, 0);
+  const cudaMemsetParams first_of[2] = {{x, 0, 3, 4, 1, 1}, {y, 0, 3, 4, N, 1}};
+  const cudaHostNodeParams function = {add_first, host};
+  for (int i : {0, 1}) cudaGraphAddMemsetNode(&clears[i], graph, nullptr, 0, &first_of[i]);
+  cudaGraphAddMemcpyNode1D(&copies, graph, clears, 2, host, x, sizeof(int), cudaMemcpyDefault);
+  cudaGraphAddHostNode(&calls, graph, &copies, 1, &function);
+  cudaGraphInstantiate(&executable, graph, 0);
+  for (int i = 0; i < 2; ++i) cudaGraphLaunch(executable, stream);
+  cudaStreamSynchronize(stream);
+  expect(host[1] == 6);
+  cudaGraphExecDestroy(executable), cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  cudaFreeHost(host), cudaFree(managed);
+}
+
 CASE(graph_that_allocates) {
   int *x, *host;
   cudaMallocHost(&host, N * sizeof(int));

@@ -374,6 +374,33 @@ CASE(graph_s_copy_read_too_early) {
   std::printf("%d\n", host[3]);  // graph_s_copy_read_too_early
 }
 
+CASE(nodes_without_an_edge) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t stream = non_blocking();
+  cudaDeviceSynchronize();
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cudaGraphNode_t clears, copies;
+  cudaGraphCreate(&graph, 0);
+  const cudaMemsetParams all = {x, 0, 0, 4, N, 1};
+  cudaGraphAddMemsetNode(&clears, graph, nullptr, 0, &all);  // nodes_without_an_edge
+  cudaGraphAddMemcpyNode1D(&copies, graph, nullptr, 0, host, x, 4 * N, cudaMemcpyDefault);
+  cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphLaunch(executable, stream);
+}
+
+static void print_first(void* of) {
+  std::printf("%d\n", *static_cast<int*>(of));  // function_in_another_stream
+}
+CASE(function_in_another_stream) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, one);
+  cudaLaunchHostFunc(other, print_first, host);
+}
+
 // ---- calls that fail
 
 __device__ int* of_a_kernel;
