@@ -188,6 +188,7 @@ std::uint32_t GlobalShadow::stream_begins(const void* stream, const void* kernel
   first_slice_ += static_cast<std::uint32_t>(slices_.size());
   slices_.clear();
   operations_.push_back({first_slice_, number, stream, kernel, std::move(what)});
+  ordered_slices_ = 0;
   return number;
 }
 
@@ -198,10 +199,15 @@ const GlobalShadow::Operation& GlobalShadow::operation_of(const Event& event) co
   return *std::prev(after);
 }
 
-bool GlobalShadow::ordered_by_streams(const Event& event) const {
+bool GlobalShadow::ordered_by_streams(const Event& event) {
   if (event.slice == 0 || operations_.empty() || event.slice < operations_.front().first_slice) return true;
+  if (event.slice - ordered_from_ < ordered_slices_) return true;  // as a rule, what was asked last
   const Operation& its = operation_of(event);
-  return &its == &operations_.back() || streams_.ordered(its.stream, its.number);
+  const bool current = &its == &operations_.back();
+  if (!current && !streams_.ordered(its.stream, its.number)) return false;
+  ordered_from_ = its.first_slice;
+  ordered_slices_ = (current ? ~0u : (&its + 1)->first_slice) - its.first_slice;
+  return true;
 }
 
 void GlobalShadow::race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc) {

@@ -158,13 +158,14 @@ class GlobalShadow {
     bool allocates = false;             // or frees: it is no access
   };
   const Operation& operation_of(const Event& event) const;
-  bool ordered_by_streams(const Event& event) const;
+  bool ordered_by_streams(const Event& event);
   // what: its text, which takes a while to find, and which most races are not asked for
   void race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc);
   Page* with_cells(std::uintptr_t address, std::size_t odd_bytes);
 
   StreamOrder streams_;
   std::vector<Operation> operations_;
+  std::uint32_t ordered_from_ = 0, ordered_slices_ = 0;  // of an operation that comes before the current one
   struct InStream {
     std::uintptr_t end;
     std::uint32_t slice;
