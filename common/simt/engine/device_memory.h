@@ -60,7 +60,8 @@ class DeviceMemory {
   bool all_open() const { return open_; }
   void kernels_run();
   void kernels_have_ended(const std::function<bool(const Block&)>& but_for);
-  bool ends_wait(const void* address);  // of managed memory in spite of a kernel; false if that was not closed
+  void host_looks_at(const void* flag);  // by a volatile access, or an atomic one: it waits for the kernel so
+  bool ends_wait(const void* address);   // of managed memory in spite of a kernel; false if that was not closed
 
   // For a process that has the same allocations at the same addresses as another one.
   std::uintptr_t first_address() const { return begin_; }

@@ -1420,6 +1420,25 @@ CASE(managed_memory_of_two_streams) {
   cudaFree(x), cudaFree(own);
 }
 
+__global__ void answers_and_counts(int* counter, volatile int* there, int* result) {
+  atomicAdd_system(counter, 1);
+  *result = 42;
+  __threadfence_system();
+  *there = 1;
+}
+CASE(host_that_counts_and_looks_at_a_managed_flag) {
+  int *counter, *flag, *result;
+  for (int** each : {&counter, &flag, &result}) cudaMallocManaged(each, sizeof(int)), ** each = 0;
+  answers_and_counts<<<1, 1>>>(counter, flag, result);
+  __sync_fetch_and_add(counter, 1);
+  while (*const_cast<volatile int*>(flag) == 0) {
+  }
+  expect(*result == 42);
+  cudaDeviceSynchronize();
+  expect(*counter == 2);
+  for (int* each : {counter, flag, result}) cudaFree(each);
+}
+
 static void add_first(void* pair) { static_cast<int*>(pair)[1] += static_cast<int*>(pair)[0]; }
 CASE(functions_of_the_host_in_their_stream) {
   const Zeros<int> x(N), y(N);
