@@ -451,6 +451,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  std::size_t bytes);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result);
+inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphNode_t* wrong,
+                                       cudaGraphExecUpdateResult* result) {  // as CUDA 11 has it
+  cudaGraphExecUpdateResultInfo info = {cudaGraphExecUpdateError, nullptr, nullptr};
+  const cudaError_t error = cudaGraphExecUpdate(executable, graph, &info);
+  if (wrong != nullptr) *wrong = info.errorNode;
+  if (result != nullptr) *result = info.result;
+  return error;
+}
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* parameters);
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
