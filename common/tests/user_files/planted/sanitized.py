@@ -44,15 +44,15 @@ def said(program: Path, case: str, tool: str) -> str:
 def main(asked: list) -> None:
     page = PAGE.read_text()
     open_rows = {row.replace(" ", "_") for row in re.findall(r"^\| ([a-z0-9 ]+) \| \w+ \| not asked", page, re.MULTILINE)}
-    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(4) as pool:
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(8) as pool:
         for file in ("mistakes_kernels.cu", "mistakes_host.cu", "mistakes_libraries.cu", "correct.cu"):
             program = made(file, Path(place))
             cases = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
-            for case in cases:
-                if case == REFUSED or case not in (asked or open_rows) and not (file == "correct.cu" and not asked):
-                    continue
-                words = pool.map(lambda tool: said(program, case, tool), TOOLS)
-                print(f"| {case.replace('_', ' ')} | {file} | {' | '.join(words)} |", flush=True)
+            wanted = asked or (cases if file == "correct.cu" else open_rows)
+            words = {case: [pool.submit(said, program, case, tool) for tool in TOOLS]
+                     for case in cases if case in wanted and case != REFUSED}
+            for case, each in words.items():
+                print(f"| {case.replace('_', ' ')} | {file} | {' | '.join(word.result() for word in each)} |", flush=True)
 
 
 if __name__ == "__main__":
