@@ -8,8 +8,9 @@
 namespace simt {
 
 bool is_captured(cudaStream_t stream);
-// The work becomes a node of the stream's graph, after all that the stream has there.
-cudaError_t capture(cudaStream_t stream, std::function<cudaError_t()> work);
+// The work becomes a node of the stream's graph, after all that the stream has there. It is told in which stream it
+// then runs: one of the graph's own.
+cudaError_t capture(cudaStream_t stream, std::function<cudaError_t(cudaStream_t)> work);
 // An event that is recorded in a captured stream has those streams captured that wait for it.
 void recorded_in_capture(cudaEvent_t event, cudaStream_t stream);
 void waits_in_capture(cudaStream_t stream, cudaEvent_t event);

@@ -19,6 +19,8 @@ struct SimtEvent {
 
 namespace simt {
 
+cudaStream_t make_stream(bool blocking);  // a new one
+
 // cudaSuccess, or the failure of this call: the stream was destroyed, or never made. The default stream is one.
 cudaError_t check_stream(const char* call, cudaStream_t stream);
 cudaError_t check_event(const char* call, cudaEvent_t event);

@@ -156,9 +156,11 @@ bool simt::comes_later(cudaStream_t stream) { return worker != nullptr || is_cap
 
 cudaError_t simt::launch_later(const LaunchConfig& config, const void* kernel, SharedCall call, bool cooperative) {
   if (worker == nullptr) {
-    capture(config.stream, [=] {
+    capture(config.stream, [=](cudaStream_t stream) {
+      LaunchConfig own = config;
+      own.stream = stream;
       return launch_as_cuda(
-          config, kernel, [&] { call(); }, cooperative);
+          own, kernel, [&] { call(); }, cooperative);
     });
     return cudaSuccess;
   }
@@ -335,75 +337,9 @@ cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t widt
   return cudaMalloc(pointer, *pitch * height);
 }
 
-cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                         std::size_t height, cudaMemcpyKind kind) {
-  if (width > to_pitch || width > from_pitch)
-    return simt::fail(cudaErrorInvalidPitchValue, "cudaMemcpy2D: rows of " + std::to_string(width) + " bytes, " +
-                                                      std::to_string(std::min(to_pitch, from_pitch)) + " apart");
-  for (std::size_t row = 0; row < height; ++row) {
-    const cudaError_t error = simt::host_checks::copy_piece(
-        static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width, kind);
-    if (error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (simt::is_captured(stream))
-    return simt::capture(stream, [=] { return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind); });
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
-}
-
-cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height) {
-  if (width > pitch)
-    return simt::fail(cudaErrorInvalidPitchValue,
-                      "cudaMemset2D: rows of " + std::to_string(width) + " bytes, " + std::to_string(pitch) + " apart");
-  for (std::size_t row = 0; row < height; ++row)
-    if (const cudaError_t error = cudaMemset(static_cast<char*>(to) + row * pitch, value, width); error != cudaSuccess)
-      return error;
-  return cudaSuccess;
-}
-
 cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent) {
   *memory = {nullptr, 0, extent.width, extent.height};
   return cudaMallocPitch(&memory->ptr, &memory->pitch, extent.width, extent.height * extent.depth);
-}
-
-cudaError_t cudaMemset3D(cudaPitchedPtr memory, int value, cudaExtent extent) {
-  for (std::size_t slice = 0; slice < extent.depth; ++slice)
-    if (const cudaError_t error = cudaMemset2D(static_cast<char*>(memory.ptr) + slice * memory.pitch * memory.ysize,
-                                               memory.pitch, value, extent.width, extent.height);
-        error != cudaSuccess)
-      return error;
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy) {
-  if (copy->srcArray != nullptr || copy->dstArray != nullptr) return refused("cudaMemcpy3D", "arrays");
-  const auto place = [](const cudaPitchedPtr& memory, const cudaPos& at, std::size_t slice) {
-    return static_cast<char*>(memory.ptr) + ((at.z + slice) * memory.ysize + at.y) * memory.pitch + at.x;
-  };
-  for (std::size_t slice = 0; slice < copy->extent.depth; ++slice)
-    if (const cudaError_t error = cudaMemcpy2D(place(copy->dstPtr, copy->dstPos, slice), copy->dstPtr.pitch,
-                                               place(copy->srcPtr, copy->srcPos, slice), copy->srcPtr.pitch,
-                                               copy->extent.width, copy->extent.height, copy->kind);
-        error != cudaSuccess)
-      return error;
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream) {
-  if (simt::is_captured(stream)) return simt::capture(stream, [own = *copy] { return cudaMemcpy3D(&own); });
-  return cudaMemcpy3D(copy);
-}
-
-cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
-  return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
-}
-
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t) {
-  return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
 cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t) { return simt::broken(); }
@@ -439,51 +375,6 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   return cudaSuccess;
 }
 
-// ---- device variables
-
-cudaError_t simt::symbol_address(const void* symbol, void** address, std::size_t* bytes) {
-  if (const Module* module = module_at(symbol)) DeviceVariable::find_in(*module);
-  const DeviceVariable* variable = DeviceVariable::at(symbol);
-  if (variable == nullptr || variable->begin() != symbol)
-    return fail(cudaErrorInvalidSymbol, "the symbol is not a __device__, __constant__ or __managed__ variable");
-  *address = const_cast<void*>(symbol);
-  *bytes = variable->bytes();
-  variable->give(true);
-  return cudaSuccess;
-}
-
-namespace {
-// While the runtime itself copies by a variable's address, it has it.
-struct Given {
-  Given(const simt::DeviceVariable& variable, bool before) : variable(variable), before(before) {}
-  ~Given() { variable.give(before); }
-  const simt::DeviceVariable& variable;
-  bool before;
-};
-}  // namespace
-
-cudaError_t simt::copy_symbol(const char* name, const void* symbol, std::size_t size, std::size_t offset,
-                              const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
-  if (const cudaError_t error = broken(); error != cudaSuccess) return error;
-  void* address;
-  std::size_t all;
-  const DeviceVariable* const variable = DeviceVariable::at(symbol);
-  const bool given = variable != nullptr && variable->given();
-  const void* const other = to != nullptr ? to : from;
-  if (variable != nullptr && DeviceVariable::at(other) == variable) variable->use().twin = true;
-  if (const cudaError_t error = symbol_address(symbol, &address, &all); error != cudaSuccess) return error;
-  const Given for_now(*DeviceVariable::at(symbol), given);
-  if (offset > size || bytes > size - offset)
-    return fail(cudaErrorInvalidValue, std::string(name) + " of " + std::to_string(bytes) + " bytes from byte " +
-                                           std::to_string(offset) + " on: the variable has " + std::to_string(size));
-  char* place = static_cast<char*>(address) + offset;
-  const bool to_symbol = to == nullptr;
-  const bool allowed = kind == cudaMemcpyDefault || kind == cudaMemcpyDeviceToDevice ||
-                       kind == (to_symbol ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
-  if (!allowed) return fail(cudaErrorInvalidMemcpyDirection, std::string(name) + ": kind " + std::to_string(kind));
-  return to_symbol ? cudaMemcpy(place, from, bytes, kind) : cudaMemcpy(to, place, bytes, kind);
-}
-
 // ---- streams and events
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
@@ -513,7 +404,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
-  simt::host_checks::waited(nullptr, true);
+  simt::host_checks::calls_host(stream);
   callback(stream, simt::broken(), data);
   return cudaSuccess;
 }
@@ -522,10 +413,11 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (const cudaError_t error = simt::comes_into_stream("cudaLaunchHostFunc", stream); error != cudaSuccess)
     return error;
-  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return function(data), cudaSuccess; });
-  simt::host_checks::waited(nullptr, true);
-  function(data);
-  return cudaSuccess;
+  const auto work = [=](cudaStream_t own) {
+    simt::host_checks::calls_host(own);
+    return function(data), cudaSuccess;
+  };
+  return simt::is_captured(stream) ? simt::capture(stream, work) : work(stream);
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {

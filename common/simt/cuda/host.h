@@ -70,6 +70,7 @@ inline cudaPitchedPtr make_cudaPitchedPtr(void* pointer, std::size_t pitch, std:
 }
 cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent);
 cudaError_t cudaMemset3D(cudaPitchedPtr memory, int value, cudaExtent extent);
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr memory, int value, cudaExtent extent, cudaStream_t stream = nullptr);
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy);
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream = nullptr);
 
@@ -116,8 +117,16 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPo
 // ---- device variables
 
 namespace simt {
-cudaError_t copy_symbol(const char* name, const void* symbol, std::size_t size, std::size_t offset, const void* from,
-                        void* to, std::size_t bytes, cudaMemcpyKind kind);
+struct SymbolCopy {
+  const void* symbol;
+  std::size_t size, offset;
+  const void* from;  // or:
+  void* to;
+  std::size_t bytes;
+  cudaMemcpyKind kind;
+};
+cudaError_t copy_symbol(const char* call, const SymbolCopy& copy);
+cudaError_t copy_symbol(const char* call, const SymbolCopy& copy, cudaStream_t stream);
 cudaError_t symbol_address(const void* symbol, void** address, std::size_t* bytes);
 inline const void* place(const volatile void* symbol) { return const_cast<const void*>(symbol); }
 }  // namespace simt
@@ -125,24 +134,26 @@ inline const void* place(const volatile void* symbol) { return const_cast<const 
 template <class T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return simt::copy_symbol("cudaMemcpyToSymbol", simt::place(&symbol), sizeof symbol, offset, from, nullptr, bytes,
-                           kind);
+  return simt::copy_symbol("cudaMemcpyToSymbol",
+                           {simt::place(&symbol), sizeof symbol, offset, from, nullptr, bytes, kind});
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  return simt::copy_symbol("cudaMemcpyFromSymbol", simt::place(&symbol), sizeof symbol, offset, nullptr, to, bytes,
-                           kind);
+  return simt::copy_symbol("cudaMemcpyFromSymbol",
+                           {simt::place(&symbol), sizeof symbol, offset, nullptr, to, bytes, kind});
 }
 template <class T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes, std::size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t = nullptr) {
-  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+                                    cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+  return simt::copy_symbol("cudaMemcpyToSymbolAsync",
+                           {simt::place(&symbol), sizeof symbol, offset, from, nullptr, bytes, kind}, stream);
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes, std::size_t offset,
-                                      cudaMemcpyKind kind, cudaStream_t = nullptr) {
-  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+                                      cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+  return simt::copy_symbol("cudaMemcpyFromSymbolAsync",
+                           {simt::place(&symbol), sizeof symbol, offset, nullptr, to, bytes, kind}, stream);
 }
 template <class T>
 cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
@@ -405,6 +416,13 @@ constexpr unsigned cudaGraphInstantiateFlagUseNodePriority = 8;
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+// As CUDA 12 has it, and as CUDA 13.
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id = nullptr, cudaGraph_t* graph = nullptr,
+                                     const cudaGraphNode_t** dependencies = nullptr, std::size_t* count = nullptr);
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, std::size_t* count);
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags);
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
@@ -433,6 +451,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  std::size_t bytes);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result);
+inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphNode_t* wrong,
+                                       cudaGraphExecUpdateResult* result) {  // as CUDA 11 has it
+  cudaGraphExecUpdateResultInfo info = {cudaGraphExecUpdateError, nullptr, nullptr};
+  const cudaError_t error = cudaGraphExecUpdate(executable, graph, &info);
+  if (wrong != nullptr) *wrong = info.errorNode;
+  if (result != nullptr) *result = info.result;
+  return error;
+}
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* parameters);
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);

@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "simt/cuda/transfers.h"
 #include "simt/engine/device_memory.h"
+#include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
@@ -85,7 +87,7 @@ struct Copy {
   bool into_host;
   cudaStream_t stream;
   std::uint32_t operation;  // its number in the stream
-  Place place;
+  std::function<std::string()> call;
   const void* kernel = nullptr;  // if it is none of a copy
   Touched touched = {};          // by that
 
@@ -96,7 +98,7 @@ struct Copy {
   }
   std::string what(bool write) const {
     if (kernel == nullptr)
-      return "the cudaMemcpyAsync at " + place.line() + (into_host ? " writes" : " reads") +
+      return call() + (into_host ? " writes" : " reads") +
              ", without having waited for its stream: the copy may not be done";
     const bool its_write = !write || touched.read_at == nullptr;
     return "kernel " + kernel_name(kernel) + (its_write ? " writes" : " reads") + " at " +
@@ -179,10 +181,20 @@ std::string touches(State& s, std::uintptr_t address, bool write, bool flag = fa
   const auto in =
       std::find_if(s.copies.begin(), s.copies.end(), [&](const Copy& c) { return c.concerns(address, write); });
   if (in == s.copies.end()) return "";
-  const std::string what = flag && in->kernel != nullptr ? "" : in->what(write);
-  open_pages(*in);
-  s.copies.erase(in);
+  const bool waits = flag && in->kernel != nullptr;
+  const std::string what = waits ? "" : in->what(write);
+  // A flag that the kernel sets tells of all that it has done before, and of what came before it in its stream.
+  const auto done = [waits, one = &*in, stream = in->stream, last = in->operation](const Copy& each) {
+    return &each == one || (waits && each.stream == stream && each.operation <= last);
+  };
+  for (const Copy& each : s.copies)
+    if (done(each)) open_pages(each);
+  std::vector<Copy> others;
+  for (Copy& each : s.copies)
+    if (!done(each)) others.push_back(std::move(each));
+  s.copies = std::move(others);
   note_range(s);
+  if (waits && !s.copies.empty()) protect_all(s);
   return what;
 }
 
@@ -254,8 +266,8 @@ void freeing(void* pointer) {
   if (GlobalShadow* const global = shadow()) global->freed(pointer, block->bytes);
 }
 
-// Found when it has to be said.
-static std::function<std::string()> call_here(const char* call) {
+std::function<std::string()> call_here(const char* call) {
+  if (!watching()) return {};
   return [call, at = Place::here()] { return "the " + std::string(call) + " at " + at.line(); };
 }
 
@@ -281,6 +293,12 @@ void kernel_allocated(void* memory, std::size_t bytes) {
 
 void kernel_freed() {
   if (watching() && kernels_are_traced()) race_detector().forget_allocations();
+}
+
+void freed_by_a_graph(void* pointer) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.allocations.erase(pointer);
 }
 
 void all_freed() {
@@ -309,7 +327,7 @@ void copied(const void* to, const void* from, std::size_t bytes) {
 }
 
 // What nobody has written, if it is more than the padding of structures.
-void copied_to_host(const char* call, const void* to, const void* from, std::size_t bytes) {
+void copied_to_host(const Transfer& transfer, const void* to, const void* from, std::size_t bytes) {
   if (!watching() || bytes == 0 || sampled_launches() > 0) return;
   const auto one = alone();
   GlobalShadow* const global = shadow();
@@ -318,8 +336,7 @@ void copied_to_host(const char* call, const void* to, const void* from, std::siz
   const auto [pieces, first, length] = global->unwritten(from, bytes);
   const bool last_element = pieces == 1 && length >= 4 && first + length == bytes && bytes >= 64 * length;
   if (length < 16 && !last_element) return;
-  noted(std::string("the ") + call + " at " + Place::here().line() + " copies " + std::to_string(bytes) +
-        " bytes to the host; nobody has written " +
+  noted(transfer.what() + " copies " + std::to_string(bytes) + " bytes to the host; nobody has written " +
         (length == bytes ? std::string("any of them")
                          : "bytes " + std::to_string(first) + " to " + std::to_string(first + length - 1) + " of them" +
                                (pieces > 1 ? ", and others" : "")) +
@@ -369,7 +386,7 @@ static void begins(State& s, Copy&& copy) {
   note_range(s);
 }
 
-static void host_end(const void* host, std::size_t bytes, bool into_host, cudaStream_t stream,
+static void host_end(const Transfer& transfer, const void* host, std::size_t bytes, bool into_host,
                      std::uint32_t operation) {
   const HostBlock block = registered(host);
   if (block.begin == nullptr) return;
@@ -380,8 +397,8 @@ static void host_end(const void* host, std::size_t bytes, bool into_host, cudaSt
   const bool to_the_end = pinned != s.pinned.end() && end >= pinned->first + pinned->second;
   const Pages pages = {up_to_page(a), to_the_end ? up_to_page(end) : end / page() * page(),
                        into_host ? PROT_NONE : PROT_READ};
-  begins(s, {a, end, pages.begin < pages.end ? std::vector{pages} : std::vector<Pages>(), into_host, stream, operation,
-             Place::here()});
+  begins(s, {a, end, pages.begin < pages.end ? std::vector{pages} : std::vector<Pages>(), into_host, transfer.stream,
+             operation, transfer.what});
 }
 
 bool kernel_touches(const void* pc, const void* address, std::size_t bytes, bool writes) {
@@ -410,29 +427,28 @@ void unregistered(const void* begin) {
   note_range(s);
 }
 
-void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+// Begins the transfer in its stream, where these are its two ends, if it has both.
+static void moves(const Transfer& transfer, const void* to, const void* from, std::size_t bytes) {
   if (!watching() || bytes == 0) return;
   const auto one = alone();
   GlobalShadow* const global = shadow();
-  const std::uint32_t operation = global != nullptr
-                                      ? global->stream_begins(stream, nullptr, call_here("cudaMemcpyAsync"))
-                                      : streams().begin(stream);
-  host_end(to, bytes, true, stream, operation);
-  host_end(from, bytes, false, stream, operation);
-  if (global == nullptr || !global->streams().several()) return;
-  const DeviceMemory& memory = DeviceMemory::instance();
-  if (memory.contains(from)) global->copy_access(from, bytes, false);
-  if (memory.contains(to)) global->copy_access(to, bytes, true);
+  const std::uint32_t operation = global != nullptr ? global->stream_begins(transfer.stream, nullptr, transfer.what)
+                                                    : streams().begin(transfer.stream);
+  for (const void* end : {from, to}) {
+    if (end == nullptr) continue;
+    const bool writes = end == to;
+    if (!transfer.waits) host_end(transfer, end, bytes, writes, operation);
+    if (global == nullptr || !global->streams().several()) continue;
+    if (DeviceMemory::instance().contains(end) || DeviceVariable::at(end) != nullptr)
+      global->copy_access(end, bytes, writes, /*noted=*/!transfer.waits);
+  }
 }
 
-void set_begins(const void* to, std::size_t bytes, cudaStream_t stream) {
-  if (!watching()) return;
-  const auto one = alone();
-  GlobalShadow* const global = shadow();
-  if (global == nullptr || !global->streams().several() || !DeviceMemory::instance().contains(to)) return;
-  global->stream_begins(stream, nullptr, call_here("cudaMemsetAsync"));
-  global->copy_access(to, bytes, true);
+void copies(const Transfer& transfer, const void* to, const void* from, std::size_t bytes) {
+  moves(transfer, to, from, bytes);
 }
+
+void sets(const Transfer& transfer, const void* to, std::size_t bytes) { moves(transfer, to, nullptr, bytes); }
 
 void launching(cudaStream_t stream, const void* kernel) {
   if (!watching()) return;
@@ -469,9 +485,16 @@ static void awaited_touched(const void* pc, std::uintptr_t address, bool write, 
   if (!what.empty()) say_of_host(write, line_of(pc), what);
 }
 
+// Of several streams, it is known what their kernels use.
+static bool managed_is_awaited(const void* address, bool write) {
+  GlobalShadow* const global = shadow();
+  return global == nullptr || !global->streams().several() || global->awaited(address, 1, write);
+}
+
 void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
+  when_host_touches_managed(managed_is_awaited);
   streams().made(stream, blocking);
 }
 
@@ -506,7 +529,12 @@ static void has_waited() {
   note_range(s);
   if (!s.copies.empty()) protect_all(s);
   s.prints = nullptr;
-  if (std::exchange(s.running, false)) DeviceMemory::instance().kernels_have_ended();
+  if (!s.running) return;
+  GlobalShadow* const global = shadow();
+  s.running = global != nullptr && global->streams().several() && !streams().host_knows_all();
+  DeviceMemory::instance().kernels_have_ended([&](const DeviceMemory::Block& block) {
+    return s.running && global->awaited(reinterpret_cast<const void*>(block.start), block.bytes, /*used=*/true);
+  });
 }
 
 void waited(cudaStream_t stream, bool all) {
@@ -514,6 +542,14 @@ void waited(cudaStream_t stream, bool all) {
   const auto one = alone();
   all ? streams().host_waits() : streams().host_waits(stream);
   has_waited();
+}
+
+// It may touch what the stream has done; and so may who waits for it, of which nobody hears.
+void calls_host(cudaStream_t stream) {
+  if (!watching()) return;
+  const auto one = alone();
+  streams().begin(stream);
+  waited(stream, false);
 }
 
 void waited_for_event(cudaEvent_t event) {

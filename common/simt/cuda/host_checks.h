@@ -4,10 +4,15 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <string>
 
 #include "simt/cuda/runtime.h"
+
+namespace simt {
+struct Transfer;
+}
 
 namespace simt::host_checks {
 
@@ -19,11 +24,10 @@ void allocated(void* pointer, std::size_t bytes, bool managed);
 void freeing(void* pointer);
 void allocated_in(cudaStream_t stream, void* pointer, std::size_t bytes);  // cudaMallocAsync
 void freeing_in(cudaStream_t stream, void* pointer);
+void freed_by_a_graph(void* pointer);  // each time that it runs
 void written(const void* to, std::size_t bytes);
 void copied(const void* to, const void* from, std::size_t bytes);
-void copied_to_host(const char* call, const void* to, const void* from, std::size_t bytes);
-// cudaMemcpy of a piece of something, of which copied_to_host() is not asked.
-cudaError_t copy_piece(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+void copied_to_host(const Transfer& transfer, const void* to, const void* from, std::size_t bytes);
 // By malloc() and the like in kernels.
 void kernel_allocated(void* memory, std::size_t bytes);
 void kernel_freed();
@@ -33,9 +37,10 @@ void all_freed();                                                           // c
 // Pinned memory, in pages of its own; null if there is none, or if the program is not watched.
 void* allocate_pinned(std::size_t bytes);
 bool free_pinned(void* pointer);  // false if it is none of these
-// An asynchronous copy from or to it goes on, until its stream is waited for.
-void copy_begins(const void* to, const void* from, std::size_t bytes, cudaStream_t stream);
-void set_begins(const void* to, std::size_t bytes, cudaStream_t stream);  // cudaMemsetAsync
+// Work of the transfer's stream. If that is not waited for, it goes on until the stream is.
+void copies(const Transfer& transfer, const void* to, const void* from, std::size_t bytes);
+void sets(const Transfer& transfer, const void* to, std::size_t bytes);
+std::function<std::string()> call_here(const char* call);  // "the cudaMemcpy at mine.cu:7"; found when it is asked for
 
 // Of cudaHostRegister(), or pinned: its first byte and its length; null if it is no such memory.
 struct HostBlock {
@@ -53,6 +58,7 @@ void kernels_reach_host_now();  // from now on
 void launching(cudaStream_t stream, const void* kernel);
 void launched();                             // a kernel may be running from now on
 void waited(cudaStream_t stream, bool all);  // for everything, or for the stream's work
+void calls_host(cudaStream_t stream);        // a function of the host comes in the stream
 void recorded(cudaEvent_t event, cudaStream_t stream);
 void waits_for_event(cudaStream_t stream, cudaEvent_t event);
 void waited_for_event(cudaEvent_t event);  // for what the stream had when it was recorded

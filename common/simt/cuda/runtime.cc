@@ -24,6 +24,7 @@
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
+#include "simt/engine/kernel_heap.h"
 #include "simt/engine/launch.h"
 #include "simt/engine/shared_memory.h"
 
@@ -63,29 +64,6 @@ thread_local int current_device = 0;
 
 constexpr int cuda_version = 13000;  // the toolkit whose names and meanings these are
 
-// Empty if the device may touch the bytes; else what is wrong with them.
-std::string not_on_device(const void* address, std::size_t bytes) {
-  simt::DeviceMemory& memory = simt::DeviceMemory::instance();
-  if (const simt::DeviceVariable* variable = simt::DeviceVariable::at(address)) {
-    // In managed and pinned memory, kernels may have left addresses that nobody sees.
-    if (simt::watching() && !variable->given() && variable->kind() != simt::DeviceVariable::managed &&
-        !simt::host_checks::kernels_reach_host())
-      return "what the bare name of a device variable is on the host, not the variable's memory: "
-             "cudaMemcpyToSymbol() and cudaMemcpyFromSymbol() copy, cudaGetSymbolAddress() gives its address";
-    const auto at = static_cast<std::size_t>(static_cast<const char*>(address) - variable->begin());
-    if (bytes <= variable->bytes() - at) return "";
-    return "at byte " + std::to_string(at) + " of a variable of " + std::to_string(variable->bytes()) + " bytes";
-  }
-  if (!memory.contains(address)) return "not device memory";
-  return memory.outside(address, bytes);
-}
-
-std::string hexadecimal(const void* address) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%p", address);
-  return text;
-}
-
 }  // namespace
 
 namespace simt {
@@ -108,9 +86,10 @@ static cudaError_t allocate(const char* call, void** pointer, std::size_t bytes,
 
 static cudaError_t free(const char* call, void* pointer) {
   host_checks::freeing(pointer);
-  const std::string wrong = DeviceMemory::instance().free(pointer);
+  const bool of_a_kernel = KernelHeap::instance().has(reinterpret_cast<std::uintptr_t>(pointer));
+  const std::string wrong = of_a_kernel ? KernelHeap::for_kernels_alone : DeviceMemory::instance().free(pointer);
   if (wrong.empty()) return cudaSuccess;
-  return fail(cudaErrorInvalidValue, std::string(call) + ": " + hexadecimal(pointer) + " is " + wrong);
+  return fail(cudaErrorInvalidValue, std::string(call) + ": " + address_text(pointer) + " is " + wrong);
 }
 }  // namespace simt
 
@@ -122,7 +101,9 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = simt::comes_into_stream("cudaMallocAsync", stream); error != cudaSuccess) return error;
   const cudaError_t error = simt::allocate("cudaMallocAsync", pointer, bytes, __builtin_return_address(0));
-  if (error == cudaSuccess && bytes > 0) simt::host_checks::allocated_in(stream, *pointer, bytes);
+  // Captured, it is there from now on, whichever stream the graph runs in.
+  if (error == cudaSuccess && bytes > 0 && !simt::is_captured(stream))
+    simt::host_checks::allocated_in(stream, *pointer, bytes);
   return error;
 }
 
@@ -138,97 +119,13 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
   if (const cudaError_t error = simt::comes_into_stream("cudaFreeAsync", stream); error != cudaSuccess) return error;
   // A graph uses the memory each time that it runs.
-  if (simt::is_captured(stream)) return simt::capture(stream, [] { return cudaSuccess; });
+  if (simt::is_captured(stream)) {
+    simt::host_checks::freed_by_a_graph(pointer);
+    return simt::capture(stream, [](cudaStream_t) { return cudaSuccess; });
+  }
   if (pointer == nullptr) return cudaSuccess;
   simt::host_checks::freeing_in(stream, pointer);
   return simt::free("cudaFreeAsync", pointer);
-}
-
-static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
-    return simt::fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: kind " + std::to_string(kind) + " is not one");
-  if (bytes == 0) return cudaSuccess;
-  const simt::DeviceMemory& memory = simt::DeviceMemory::instance();
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  const auto check = [&](const char* name, const void* address, bool device) -> std::string {
-    std::string wrong;
-    if (address == nullptr)
-      wrong = "a null pointer";
-    else if (device || memory.contains(address))
-      wrong = not_on_device(address, bytes);
-    if (wrong.empty() && !device && kind != cudaMemcpyDefault && memory.contains(address))
-      wrong = "device memory, which the kind of this copy says it is not";
-    if (wrong.empty()) return "";
-    return "cudaMemcpy of " + std::to_string(bytes) + " bytes: the " + name + " " + hexadecimal(address) + " is " +
-           wrong;
-  };
-  // Of a device variable, by its address, from the host's variable of that name: here they are one.
-  if (to == from)
-    if (const simt::DeviceVariable* variable = simt::DeviceVariable::at(to)) variable->use().twin = true;
-  std::string wrong = check("destination", to, to_device);
-  if (wrong.empty()) wrong = check("source", from, from_device);
-  if (!wrong.empty()) return simt::fail(cudaErrorInvalidValue, wrong);
-  const simt::host_checks::Lifted lifted;
-  simt::host_checks::copied(to, from, bytes);
-  std::memmove(to, from, bytes);
-  if (simt::watching() && (from_device || kind == cudaMemcpyDefault)) simt::DeviceVariable::give_those_in(to, bytes);
-  return cudaSuccess;
-}
-
-cudaError_t simt::host_checks::copy_piece(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  waited(nullptr, true);
-  return copy(to, from, bytes, kind);
-}
-
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  if (const cudaError_t error = simt::comes_into_capture("cudaMemcpy", nullptr, true); error != cudaSuccess)
-    return error;
-  const cudaError_t error = simt::host_checks::copy_piece(to, from, bytes, kind);
-  if (error == cudaSuccess) simt::host_checks::copied_to_host("cudaMemcpy", to, from, bytes);
-  return error;
-}
-
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (const cudaError_t error = simt::comes_into_stream("cudaMemcpyAsync", stream); error != cudaSuccess) return error;
-  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return cudaMemcpy(to, from, bytes, kind); });
-  const cudaError_t error = copy(to, from, bytes, kind);
-  if (error != cudaSuccess) return error;
-  simt::host_checks::copied_to_host("cudaMemcpyAsync", to, from, bytes);
-  simt::host_checks::copy_begins(to, from, bytes, stream);
-  // A copy into pageable memory is done when the call returns, and with it what the stream had before.
-  if (simt::watching() && !simt::DeviceMemory::instance().contains(to) && simt::DeviceVariable::at(to) == nullptr &&
-      simt::host_checks::registered(to).begin == nullptr)
-    simt::host_checks::waited(stream, false);
-  return cudaSuccess;
-}
-
-static cudaError_t set(void* to, int value, std::size_t bytes) {
-  if (const cudaError_t error = simt::broken(); error != cudaSuccess) return error;
-  if (bytes == 0) return cudaSuccess;
-  const std::string wrong = not_on_device(to, bytes);
-  if (!wrong.empty())
-    return simt::fail(cudaErrorInvalidValue,
-                      "cudaMemset of " + std::to_string(bytes) + " bytes: " + hexadecimal(to) + " is " + wrong);
-  const simt::host_checks::Lifted lifted;
-  simt::host_checks::written(to, bytes);
-  std::memset(to, value, bytes);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
-  if (const cudaError_t error = simt::comes_into_capture("cudaMemset", nullptr, true); error != cudaSuccess)
-    return error;
-  return set(to, value, bytes);
-}
-
-cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  if (const cudaError_t error = simt::comes_into_stream("cudaMemsetAsync", stream); error != cudaSuccess) return error;
-  if (simt::is_captured(stream)) return simt::capture(stream, [=] { return set(to, value, bytes); });
-  const cudaError_t error = set(to, value, bytes);
-  if (error == cudaSuccess && bytes > 0) simt::host_checks::set_begins(to, bytes, stream);
-  return error;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -251,12 +148,17 @@ cudaError_t simt::check_event(const char* call, cudaEvent_t event) {
                                                                                       "or was never created"));
 }
 
+cudaStream_t simt::make_stream(bool blocking) {
+  const cudaStream_t stream = new SimtStream{blocking};
+  streams().made(stream);
+  host_checks::made_stream(stream, blocking);
+  return stream;
+}
+
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  *stream = new SimtStream{(flags & cudaStreamNonBlocking) == 0};
-  streams().made(*stream);
-  simt::host_checks::made_stream(*stream, (*stream)->blocking);
+  *stream = simt::make_stream((flags & cudaStreamNonBlocking) == 0);
   return cudaSuccess;
 }
 

@@ -222,6 +222,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
                               size_t height, enum cudaMemcpyKind kind, cudaStream_t stream SIMT_OR(nullptr))
     SIMT_C(cudaMemcpy2DAsync);
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) SIMT_C(cudaMemset2D);
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream SIMT_OR(nullptr)) SIMT_C(cudaMemset2DAsync);
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t bytes)
     SIMT_C(cudaMemcpyPeer);
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,

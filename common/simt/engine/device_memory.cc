@@ -112,7 +112,7 @@ std::string DeviceMemory::free(void* pointer) {
 }
 
 void DeviceMemory::protect(const Block& block) {
-  const bool shut = closed_ && !open_ && (!block.managed || kernels_run_);
+  const bool shut = closed_ && !open_ && (!block.managed || block.awaited);
   permit(block.start / page_bytes() * page_bytes(), block.end, shut ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
@@ -144,26 +144,27 @@ void DeviceMemory::open_all_to_host() {
 
 void DeviceMemory::kernels_run() {
   const std::lock_guard lock(mutex_);
-  kernels_run_ = true;
-  for (const auto& [pages, block] : blocks_)
-    if (block.live && block.managed) protect(block);
+  for (auto& [pages, block] : blocks_)
+    if (block.live && block.managed) block.awaited = true, protect(block);
 }
 
-void DeviceMemory::kernels_have_ended() {
+void DeviceMemory::kernels_have_ended(const std::function<bool(const Block&)>& but_for) {
   const std::lock_guard lock(mutex_);
-  kernels_run_ = false;
-  for (const auto& [pages, block] : blocks_)
-    if (block.live && block.managed) protect(block);
+  for (auto& [pages, block] : blocks_)
+    if (block.live && block.managed) block.awaited = block.awaited && but_for(block), protect(block);
 }
 
 bool DeviceMemory::ends_wait(const void* address) {
   const std::lock_guard lock(mutex_);
   const auto a = reinterpret_cast<std::uintptr_t>(address);
   const auto found = at_or_before(a);
-  if (found == blocks_.end() || !found->second.live || !found->second.managed || a >= found->second.end ||
-      !kernels_run_)
-    return false;
+  if (found == blocks_.end() || !found->second.live || a >= found->second.end || !found->second.awaited) return false;
+  found->second.awaited = false;
   return permit(found->first, found->second.end, PROT_READ | PROT_WRITE);
+}
+
+void DeviceMemory::host_looks_at(const void* flag) {
+  if (contains(flag) && ends_wait(flag)) kernels_have_ended([](const Block&) { return false; });
 }
 
 bool DeviceMemory::contains(const void* address) const {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,7 @@ class DeviceMemory {
     std::uintptr_t end;  // of its pages
     bool live;
     bool managed = false;  // the host may touch it, too
+    bool awaited = false;  // but not before it has waited for a kernel
   };
 
   // Memory for `bytes` > 0, filled with 0xFF or, if it need not be, 0; null if there are no addresses or pages left.
@@ -50,15 +52,16 @@ class DeviceMemory {
   std::size_t allocated() const;
 
   // In a program that is watched (findings.h), the host may not touch what is allocated, but for managed memory, and
-  // that only while no kernel runs.
+  // that only while no kernel runs that uses it.
   void close();                      // from now on
   void lift();                       // the engine may; close() again afterwards
   void open_to_host(void* pointer);  // managed
   void open_all_to_host();           // in a program whose host code does so rightly: to be called before close()
   bool all_open() const { return open_; }
   void kernels_run();
-  void kernels_have_ended();
-  bool ends_wait(const void* address);  // of managed memory in spite of a kernel; false if that was not closed
+  void kernels_have_ended(const std::function<bool(const Block&)>& but_for);
+  void host_looks_at(const void* flag);  // by a volatile access, or an atomic one: it waits for the kernel so
+  bool ends_wait(const void* address);   // of managed memory in spite of a kernel; false if that was not closed
 
   // For a process that has the same allocations at the same addresses as another one.
   std::uintptr_t first_address() const { return begin_; }
@@ -79,7 +82,7 @@ class DeviceMemory {
   std::uintptr_t end_ = 0;
   std::uintptr_t next_ = 0;  // where the search for room starts: right of the newest block
   std::size_t allocated_ = 0;
-  bool closed_ = false, open_ = false, kernels_run_ = false;
+  bool closed_ = false, open_ = false;
   void protect(const Block& block);
   Blocks blocks_;
   mutable std::mutex mutex_;

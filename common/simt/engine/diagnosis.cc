@@ -56,6 +56,36 @@ std::vector<std::vector<std::string>> lines_at(const Module& module, std::span<c
   return result;
 }
 
+// Without what ".." takes back.
+std::string normal(std::string_view path) {
+  std::string result;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part == "..")
+      result.erase(result.size() > 1 ? result.rfind('/', result.size() - 2) + 1 : 0);
+    else if (!part.empty() && part != ".")
+      result.append(part).append("/");
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::string& own_headers() {
+  static std::string& folder = *new std::string;
+  return folder;
+}
+
+bool is_passed_over(std::string_view path) {
+  if (!is_header(path) || own_headers().empty()) return is_header(path);
+  const std::string name = normal(path);
+  if (name.starts_with(own_headers()) || name.starts_with("usr/")) return true;
+  for (const char* library :
+       {"/include/c++/", "/site-packages/", "/nvidia/", "/cccl/", "/thrust/", "/cub/", "/common/device/"})
+    if (name.find(library) != std::string::npos) return true;
+  return false;
+}
+
 std::string (*found_elsewhere)(std::span<void* const>) = nullptr;
 
 bool in_engine(const Module& module, std::uintptr_t address) {
@@ -99,7 +129,7 @@ std::vector<std::string> lines_on(std::span<void* const> stack, const void* kern
     const auto lines = lines_at(*module, {&address, 1});
     for (const std::string& line : lines[0]) {
       const std::string_view file = std::string_view(line).substr(0, line.rfind(':'));
-      if (!is_header(file)) found.emplace_back(short_path(line));
+      if (!is_passed_over(file)) found.emplace_back(short_path(line));
       if (found.size() == most) return found;
       if (fallback.empty()) fallback = short_path(line);
     }
@@ -118,6 +148,11 @@ bool is_header(std::string_view path) {
          name.find('.') == std::string_view::npos || path.find("/include/c++/") != std::string_view::npos;
 }
 
+void headers_lie_beside(std::string_view one) {
+  const std::string path = normal(one);
+  own_headers() = path.substr(0, path.rfind("front/"));  // "front/report.h/" behind the folder
+}
+
 bool Site::operator==(const Site& other) const {
   return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
 }
@@ -128,7 +163,7 @@ std::string text(uint3 v) {
 
 std::string text(const Site& site) {
   if (site.file == nullptr) return site.return_address != nullptr ? line_of(site.return_address) : "an unknown line";
-  if (is_header(site.file) && site.return_address != nullptr) {
+  if (is_passed_over(site.file) && site.return_address != nullptr) {
     // A loop comes by again and again, and each time addr2line would read all that there is about lines.
     static thread_local std::unordered_map<const void*, std::string> known;
     const auto [line, is_new] = known.try_emplace(site.return_address);
@@ -139,6 +174,12 @@ std::string text(const Site& site) {
     if (!line->second.empty()) return line->second;
   }
   return std::string(short_path(site.file)) + ":" + std::to_string(site.line);
+}
+
+std::string address_text(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", address);
+  return text;
 }
 
 std::string mask_text(unsigned mask) {

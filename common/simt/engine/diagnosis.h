@@ -22,6 +22,7 @@ struct Site {
 
 std::string text(uint3 v);                                 // "(1, 0, 0)"
 std::string text(const Site& site);                        // "05_online_softmax/attention.cu:77"
+std::string address_text(const void* address);             // "0x100001000f00"
 std::string mask_text(unsigned mask);                      // "0x0000ffff"
 std::string kernel_name(const void* kernel);               // "naive::softmax<__half>"
 std::string numbers_text(const char* one, unsigned bits);  // "lanes 0-15, 20" of "lane"; "lane 3"
@@ -43,5 +44,8 @@ void lines_are_found_elsewhere(std::string (*text)(std::span<void* const> stack)
 std::vector<std::vector<std::string>> source_lines(const std::vector<const void*>& addresses);
 
 bool is_header(std::string_view path);
+// In a program whose files tell where one of the engine's headers lies, a header of the program's own is none that is
+// passed over.
+void headers_lie_beside(std::string_view one);
 
 }  // namespace simt

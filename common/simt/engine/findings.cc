@@ -30,6 +30,7 @@ struct Said {
 
 thread_local unsigned failures = 0, failures_before = 0;
 HostTouches pinned_touched = nullptr;
+bool (*managed_is_awaited)(const void*, bool) = nullptr;
 
 Said& said() {
   static Said& all = *new Said;  // outlives every static object that is still watched in its destructor
@@ -72,12 +73,14 @@ std::vector<std::string> failures_nobody_looked_at() {
 AwaitedRange awaited;
 
 void when_host_touches(HostTouches pinned) { pinned_touched = pinned; }
+void when_host_touches_managed(bool (*awaited)(const void*, bool)) { managed_is_awaited = awaited; }
 bool host_touches(const void* address, bool write, const std::string& line) {
   if (!watched) return false;
   DeviceMemory& memory = DeviceMemory::instance();
   if (!memory.contains(address)) return pinned_touched != nullptr && pinned_touched(address, write, line);
   const std::string does = std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", ";
   if (memory.ends_wait(address)) {
+    if (managed_is_awaited != nullptr && !managed_is_awaited(address, write)) return true;
     found_mistake(does +
                   "managed memory without having waited for the kernel that was launched before: "
                   "cudaDeviceSynchronize() comes first");

@@ -17,6 +17,8 @@ namespace simt {
 class KernelHeap {
  public:
   static KernelHeap& instance();
+  static constexpr const char* for_kernels_alone =
+      "memory that a kernel has allocated itself (malloc, new), which no call of the host can use";
 
   void set_size(std::size_t bytes);
   std::size_t size() const { return size_; }

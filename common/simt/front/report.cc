@@ -12,6 +12,7 @@
 
 #include "simt/cuda/host_checks.h"
 #include "simt/engine/device_memory.h"
+#include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/error.h"
 #include "simt/engine/findings.h"
@@ -67,10 +68,11 @@ void end_with_parent() {
 
 }  // namespace
 
-bool report_when_it_ends() {
+bool report_when_it_ends(const char* header) {
   if (std::getenv("SIMT_REPORT") == nullptr || watching()) return true;  // or another file of the program did it
   end_with_parent();
   watch_program();
+  headers_lie_beside(header);
   DeviceMemory::instance().close();
   install_fault_handler();
   std::atexit(write);  // of a program that launches nothing

@@ -5,11 +5,11 @@
 
 namespace simt {
 
-bool report_when_it_ends();        // true
-void prints();                     // device code does, if it is in a kernel
+bool report_when_it_ends(const char* header);  // this one's path; true
+void prints();                                 // device code does, if it is in a kernel
 void text_read(const char* text);  // and this is a text that it prints: to be called by kernels that are traced
 
 // Included in every such program.
-inline const bool reports = report_when_it_ends();
+inline const bool reports = report_when_it_ends(__FILE__);
 
 }  // namespace simt

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "simt/cuda/half_arithmetic.h"
 #include "simt/cuda/host.h"
 #include "simt/cuda/host_checks.h"
+#include "simt/cuda/transfers.h"
 
 struct SimtBlas {
   cudaStream_t stream = nullptr;
@@ -52,7 +55,7 @@ struct Wrong {
   std::string what;
 };
 
-thread_local const char* call = "";  // that is performed
+thread_local std::optional<simt::Transfer> call;  // that is performed
 
 void want(bool right, const char* what) {
   if (!right) throw Wrong{CUBLAS_STATUS_INVALID_VALUE, what};
@@ -63,45 +66,54 @@ void copied(cudaError_t error) {
 }
 
 // A GPU reaches device memory and the host's pinned memory, and nothing else.
-bool pinned(const void* address) {
+cudaMemoryType type_of(const void* address) {
   cudaPointerAttributes is;
   copied(cudaPointerGetAttributes(&is, address));
-  return is.type == cudaMemoryTypeHost;
+  return is.type;
 }
+bool pinned(const void* address) { return type_of(address) == cudaMemoryTypeHost; }
 
 // Does it now, or when the graph runs into which the handle's stream is captured. What is wrong is printed, as seldom
 // is asked for the status.
 template <class Task>
 cublasStatus_t perform(const char* name, cublasHandle_t handle, const Task& task) {
-  const auto now = [name = std::string(name), task] {
+  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  const auto in = [transfer = simt::Transfer(name, handle->stream), task](cudaStream_t stream) {
     try {
-      call = name.c_str();
+      call = transfer;
+      call->stream = stream;
       task();
       return CUBLAS_STATUS_SUCCESS;
     } catch (const Wrong& wrong) {
-      std::fprintf(stderr, "%s: %s\n", name.c_str(), wrong.what.c_str());
-      simt::note_failed_launch(name + ": " + wrong.what);
+      std::fprintf(stderr, "%s: %s\n", transfer.call, wrong.what.c_str());
+      simt::note_failed_launch(std::string(transfer.call) + ": " + wrong.what);
       return wrong.status;
     }
   };
-  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!simt::is_captured(handle->stream)) return now();
-  simt::capture(handle->stream, [now] { return now() == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown; });
+  if (!simt::is_captured(handle->stream)) return in(handle->stream);
+  simt::capture(handle->stream, [in](cudaStream_t stream) {
+    return in(stream) == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown;
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// A number given by its address, on either side.
+// A number given by its address, on either side. The host's is read before the call returns.
 template <class T>
 T number(const void* from) {
   want(from != nullptr, "the address of a number is null");
   T value;
-  copied(cudaMemcpy(&value, from, sizeof value, cudaMemcpyDefault));
+  if (type_of(from) == cudaMemoryTypeDevice)
+    copied(simt::copy(*call, &value, from, sizeof value, cudaMemcpyDefault));
+  else
+    std::memcpy(&value, from, sizeof value);
   return value;
 }
 
+// To the host, it is there when the call returns.
 template <class T>
 void put(T* to, T value) {
-  copied(cudaMemcpy(to, &value, sizeof value, cudaMemcpyDefault));
+  copied(simt::copy(*call, to, &value, sizeof value, cudaMemcpyDefault));
+  if (type_of(to) != cudaMemoryTypeDevice) simt::host_checks::waited(call->stream, false);
 }
 
 template <class T, class Sum>
@@ -127,9 +139,9 @@ Matrix<Sum> fetch(const void* from, int rows, int columns, long long pitch) {
   std::vector<T> raw(std::size_t(rows) * columns);
   const std::size_t width = sizeof(T) * rows;
   if (!raw.empty()) {
-    simt::host_checks::library_reads(call, from, sizeof(T) * pitch * (columns - 1) + width);
-    copied(cudaMemcpy2D(raw.data(), width, from, sizeof(T) * pitch, width, columns,
-                        pinned(from) ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost));
+    simt::host_checks::library_reads(call->call, from, sizeof(T) * pitch * (columns - 1) + width);
+    copied(simt::copy_rows(*call, raw.data(), width, from, sizeof(T) * pitch, width, columns,
+                           pinned(from) ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost));
   }
   Matrix<Sum> matrix(rows, columns);
   std::transform(raw.begin(), raw.end(), matrix.data(), widened<T, Sum>);
@@ -142,8 +154,8 @@ void store(void* to, const Matrix<Sum>& matrix, long long pitch) {
   std::transform(matrix.data(), matrix.data() + matrix.size(), raw.begin(), narrowed<T, Sum>);
   const std::size_t width = sizeof(T) * matrix.rows();
   if (!raw.empty())
-    copied(cudaMemcpy2D(to, sizeof(T) * pitch, raw.data(), width, width, matrix.cols(),
-                        pinned(to) ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice));
+    copied(simt::copy_rows(*call, to, sizeof(T) * pitch, raw.data(), width, width, matrix.cols(),
+                           pinned(to) ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice));
 }
 
 // A vector is a matrix of one row, its elements `step` apart. A negative step begins at the end.
@@ -296,11 +308,13 @@ const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatu
 namespace {
 
 cublasStatus_t copy_matrix(int rows, int columns, int bytes, const void* from, int from_rows, void* to, int to_rows,
-                           cudaMemcpyKind kind) {
+                           cudaMemcpyKind kind, const cudaStream_t* stream = nullptr) {
   if (rows < 0 || columns < 0 || bytes <= 0 || from_rows < rows || to_rows < rows) return CUBLAS_STATUS_INVALID_VALUE;
   const std::size_t width = std::size_t(rows) * bytes;
-  const cudaError_t error =
-      cudaMemcpy2D(to, std::size_t(to_rows) * bytes, from, std::size_t(from_rows) * bytes, width, columns, kind);
+  const std::size_t to_pitch = std::size_t(to_rows) * bytes, from_pitch = std::size_t(from_rows) * bytes;
+  const cudaError_t error = stream != nullptr
+                                ? cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, columns, kind, *stream)
+                                : cudaMemcpy2D(to, to_pitch, from, from_pitch, width, columns, kind);
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_MAPPING_ERROR;
 }
 
@@ -321,20 +335,20 @@ cublasStatus_t cublasGetMatrix(int rows, int columns, int bytes, const void* fro
   return copy_matrix(rows, columns, bytes, from, from_rows, to, to_rows, cudaMemcpyDeviceToHost);
 }
 cublasStatus_t cublasSetVectorAsync(int n, int bytes, const void* from, int from_step, void* to, int to_step,
-                                    cudaStream_t) {
-  return cublasSetVector(n, bytes, from, from_step, to, to_step);
+                                    cudaStream_t stream) {
+  return copy_matrix(1, n, bytes, from, from_step, to, to_step, cudaMemcpyHostToDevice, &stream);
 }
 cublasStatus_t cublasGetVectorAsync(int n, int bytes, const void* from, int from_step, void* to, int to_step,
-                                    cudaStream_t) {
-  return cublasGetVector(n, bytes, from, from_step, to, to_step);
+                                    cudaStream_t stream) {
+  return copy_matrix(1, n, bytes, from, from_step, to, to_step, cudaMemcpyDeviceToHost, &stream);
 }
 cublasStatus_t cublasSetMatrixAsync(int rows, int columns, int bytes, const void* from, int from_rows, void* to,
-                                    int to_rows, cudaStream_t) {
-  return cublasSetMatrix(rows, columns, bytes, from, from_rows, to, to_rows);
+                                    int to_rows, cudaStream_t stream) {
+  return copy_matrix(rows, columns, bytes, from, from_rows, to, to_rows, cudaMemcpyHostToDevice, &stream);
 }
 cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void* from, int from_rows, void* to,
-                                    int to_rows, cudaStream_t) {
-  return cublasGetMatrix(rows, columns, bytes, from, from_rows, to, to_rows);
+                                    int to_rows, cudaStream_t stream) {
+  return copy_matrix(rows, columns, bytes, from, from_rows, to, to_rows, cudaMemcpyDeviceToHost, &stream);
 }
 
 // ---- vectors and matrices

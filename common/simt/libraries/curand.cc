@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "simt/cuda/host.h"
+#include "simt/cuda/transfers.h"
 
 struct SimtGenerator {
   bool on_host;
   std::mt19937_64 numbers{0};
+  cudaStream_t stream = nullptr;
 };
 
 namespace {
@@ -25,8 +27,8 @@ curandStatus_t generate(const char* name, curandGenerator_t generator, T* to, st
   cudaPointerAttributes is;
   cudaPointerGetAttributes(&is, to);
   const bool host = generator->on_host || is.type == cudaMemoryTypeHost;
-  const cudaError_t error =
-      cudaMemcpy(to, values.data(), n * sizeof(T), host ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice);
+  const cudaError_t error = simt::copy({name, generator->stream, /*waits=*/generator->on_host}, to, values.data(),
+                                       n * sizeof(T), host ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice);
   if (error == cudaSuccess) return CURAND_STATUS_SUCCESS;
   std::fprintf(stderr, "%s: %s\n", name, cudaGetErrorString(error));
   return CURAND_STATUS_LAUNCH_FAILURE;
@@ -66,7 +68,11 @@ curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned lo
   return CURAND_STATUS_SUCCESS;
 }
 curandStatus_t curandSetGeneratorOrdering(curandGenerator_t, curandOrdering_t) { return CURAND_STATUS_SUCCESS; }
-curandStatus_t curandSetStream(curandGenerator_t, cudaStream_t) { return CURAND_STATUS_SUCCESS; }
+curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t stream) {
+  if (generator == nullptr) return CURAND_STATUS_NOT_INITIALIZED;
+  generator->stream = stream;
+  return CURAND_STATUS_SUCCESS;
+}
 curandStatus_t curandGetVersion(int* version) {
   *version = 100400;
   return CURAND_STATUS_SUCCESS;

@@ -188,6 +188,7 @@ std::uint32_t GlobalShadow::stream_begins(const void* stream, const void* kernel
   first_slice_ += static_cast<std::uint32_t>(slices_.size());
   slices_.clear();
   operations_.push_back({first_slice_, number, stream, kernel, std::move(what)});
+  ordered_slices_ = 0;
   return number;
 }
 
@@ -198,10 +199,15 @@ const GlobalShadow::Operation& GlobalShadow::operation_of(const Event& event) co
   return *std::prev(after);
 }
 
-bool GlobalShadow::ordered_by_streams(const Event& event) const {
+bool GlobalShadow::ordered_by_streams(const Event& event) {
   if (event.slice == 0 || operations_.empty() || event.slice < operations_.front().first_slice) return true;
+  if (event.slice - ordered_from_ < ordered_slices_) return true;  // as a rule, what was asked last
   const Operation& its = operation_of(event);
-  return &its == &operations_.back() || streams_.ordered(its.stream, its.number);
+  const bool current = &its == &operations_.back();
+  if (!current && !streams_.ordered(its.stream, its.number)) return false;
+  ordered_from_ = its.first_slice;
+  ordered_slices_ = (current ? ~0u : (&its + 1)->first_slice) - its.first_slice;
+  return true;
 }
 
 void GlobalShadow::race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc) {
@@ -213,18 +219,24 @@ void GlobalShadow::race_of_streams(const Event& before, const std::function<std:
   found_mistake(
       what() + " and " +
       (its.allocates ? other : std::string("the ") + word(before.access) + " of the same memory by " + other) +
-      " are not ordered: they are in different streams, and neither an event nor the host waits in between");
+      " are not ordered: they are in different streams (or nodes of a graph), and neither an event nor the host waits "
+      "in between");
 }
 
-void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes) {
+void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes, bool noted) {
+  settle();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   slices_.push_back({0, 0, 0});
   const Event now = {0, first_slice_, 0, 0, writes ? Access::write : Access::read, false};
   for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    if (const Page* const known = noted ? nullptr : page_at(at, false); !noted && (!known || known->cells.empty())) {
+      at = stop;
+      continue;
+    }
     Page* const page = with_cells(at, bytes % 4);
     if (page == nullptr) return;
     const std::size_t step = page->bytes ? 1 : 4;
-    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
     for (; at < stop; at += step) {
       Cell& cell = page->cells[at % page_bytes / step];
       const auto check = [&](const Event& before) {
@@ -233,8 +245,10 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
               before, [&] { return operations_.back().what() + (writes ? ": its write" : ": its read"); }, 0);
       };
       check(cell.written);
-      if (writes) {
+      if (writes)
         for (const Event& read : cell.read) check(read);
+      if (!noted) continue;
+      if (writes) {
         cell.written = now;
       } else {
         cell.read[1] = cell.read[0];
@@ -242,6 +256,28 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
       }
     }
   }
+}
+
+bool GlobalShadow::awaited(const void* memory, std::size_t bytes, bool used) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  std::uint32_t done = 0;
+  for (std::uintptr_t at = begin; at < begin + bytes && !operations_.empty();) {
+    const Page* const page = page_at(at, false);
+    const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
+    const std::size_t step = page != nullptr && page->bytes ? 1 : 4;
+    for (; page != nullptr && !page->cells.empty() && at < stop; at += step) {
+      const Cell& cell = page->cells[at % page_bytes / step];
+      for (const Event* each : {&cell.written, &cell.read[0], &cell.read[1]}) {
+        if (each->slice == done || each->slice < operations_.front().first_slice) continue;
+        if (each != &cell.written && !used) continue;
+        const Operation& its = operation_of(*each);
+        if (!streams_.host_knows(its.stream, its.number)) return true;
+        done = each->slice;
+      }
+    }
+    at = stop;
+  }
+  return false;
 }
 
 void GlobalShadow::allocated_in(const void* stream, const void* memory, std::size_t bytes,
@@ -459,6 +495,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
       };
       if (several) {
         const auto check = [&](const Event& before) {
+          if (is_flag && (is_atomic(before.access) || before.is_volatile)) return;
           if (before.slice < first_slice_ && !ordered_by_streams(before))
             race_of_streams(
                 before,

@@ -49,7 +49,11 @@ class GlobalShadow {
   StreamOrder& streams() { return streams_; }
   // The next launch, or copy, is one of this stream: its number there.
   std::uint32_t stream_begins(const void* stream, const void* kernel, std::function<std::string()> what);
-  void copy_access(const void* memory, std::size_t bytes, bool writes);
+  // `noted`: what comes later need not come after it.
+  void copy_access(const void* memory, std::size_t bytes, bool writes, bool noted);
+  // Where there are several streams: whether anything has been written there for which the host has not waited; `used`:
+  // or read.
+  bool awaited(const void* memory, std::size_t bytes, bool used);
   // cudaMallocAsync, cudaFreeAsync: `what`, in this stream, which comes before, or after, all that is done there.
   void allocated_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
   void freed_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
@@ -154,13 +158,14 @@ class GlobalShadow {
     bool allocates = false;             // or frees: it is no access
   };
   const Operation& operation_of(const Event& event) const;
-  bool ordered_by_streams(const Event& event) const;
+  bool ordered_by_streams(const Event& event);
   // what: its text, which takes a while to find, and which most races are not asked for
   void race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc);
   Page* with_cells(std::uintptr_t address, std::size_t odd_bytes);
 
   StreamOrder streams_;
   std::vector<Operation> operations_;
+  std::uint32_t ordered_from_ = 0, ordered_slices_ = 0;  // of an operation that comes before the current one
   struct InStream {
     std::uintptr_t end;
     std::uint32_t slice;

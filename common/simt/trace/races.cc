@@ -46,6 +46,7 @@ std::string thread_text(unsigned thread) {
 
 void RaceDetector::launch_begins(const Launch& launch) {
   allocations_ = {};
+  looks_.clear();
   if (global_) global_->launch_begins();
   const unsigned threads = launch.block.x * launch.block.y * launch.block.z, blocks = launch.cluster_blocks();
   shadow_.launch_begins(worker->shared_bytes_of_each(), blocks, (threads + 31) / 32);
@@ -67,6 +68,7 @@ void RaceDetector::block_ends() {
                      ": a block has to stay until the others have done with its shared memory (barrier.cluster)");
   if (!global_) return;
   settle();
+  settle_looks();
   worker->fail_if_suspected();
 }
 
@@ -113,6 +115,14 @@ void RaceDetector::settle() {
   if (!same) worker->fail_of(now.thread, line, message_of(mistake, now.access, now.size, in_cluster(now.thread)));
   noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line +
         ": several threads store the same value to the same shared memory, which does no harm");
+}
+
+void RaceDetector::settle_looks() {
+  for (const auto& [read, look] : std::exchange(looks_, {})) {
+    if (!before_updates_.contains(read)) worker->fail_of(look.thread, line_of(look.pc), look.message);
+    noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line_of(look.pc) + ": " + look.message +
+          ": the read may be of an old value");
+  }
 }
 
 void RaceDetector::accessed(const MemoryAccess& a) {
@@ -247,8 +257,18 @@ void RaceDetector::check_shared(const MemoryAccess& a) {
   if (async_.used())
     if (const auto mistake = async_.access(a.offset, a.size, thread, writes(a.access), shadow_))
       report(*mistake, (writes(a.access) ? "write of " : "read of ") + std::to_string(a.size) + " bytes", a.pc);
+  if (global_ && is_atomic(a.access))
+    if (const void* const read = shadow_.read_by(thread, a.offset)) before_updates_.insert(read);
   const auto mistake = shadow_.access(a.offset, a.size, thread, a.access, a.pc, global_ && a.is_volatile);
   if (!mistake) return;
+  if (global_ && mistake->kind == Shadow::Mistake::race) {
+    const bool reads_now = a.access == Access::read;
+    if (reads_now ? is_atomic(mistake->other.access) : is_atomic(a.access) && mistake->other.access == Access::read) {
+      const void* const read = reads_now ? a.pc : mistake->other.pc;
+      if (!looks_.contains(read)) looks_[read] = {a.thread, a.pc, message_of(*mistake, a.access, a.size, thread)};
+      return;
+    }
+  }
   if (global_ && mistake->kind == Shadow::Mistake::race && a.access == Access::write &&
       mistake->other.access == Access::write && a.size <= stored_.old.size()) {
     stored_ = {mistake, a, {}};
@@ -351,6 +371,7 @@ void RaceDetector::released(Orders orders, const Awaited* what, const ThreadSet&
   settle();
   if (orders == Orders::block) {
     if (global_) {
+      settle_looks();
       worker->fail_if_suspected();
       worker->at_grid_barrier(what) ? global_->grid_barrier() : global_->barrier();
     }
@@ -416,7 +437,8 @@ std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access acce
     case Shadow::Mistake::race:
       message = "race on shared memory: no barrier between this " + what + " and the " + word(mistake.other.access) +
                 " of the same memory by " + other;
-      if (global_ && mistake.other.thread / 32 == thread / 32) message += ran_in_step;
+      if (global_ && mistake.other.thread / 32 == thread / 32 && !is_atomic(access) && !is_atomic(mistake.other.access))
+        message += ran_in_step;
       break;
     case Shadow::Mistake::pending_copy:
       message = what + " of shared memory that a cp.async of " + other + " fills, before that thread waited for it";

@@ -76,6 +76,7 @@ class RaceDetector final : public Observer {
   void host_memory_accessed(const MemoryAccess& access, const char* kind);
   bool from_the_kernel(const void* pc);
   void settle();
+  void settle_looks();
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
   void check_dependency(const BulkCopy& copy, bool writes);
   void copy_touches(const void* pc, const void* global, std::size_t bytes, unsigned thread, Access access);
@@ -103,6 +104,16 @@ class RaceDetector final : public Observer {
   } stored_;
   std::unordered_set<const void*> same_;               // instructions that have stored the same
   std::unordered_map<const void*, bool> from_kernel_;  // by the return address: or is it the launch that accesses?
+
+  // A plain read that races with an atomic access, by the instruction that reads. If threads look there before they
+  // update the value themselves, as at a minimum, no harm is done; else a barrier is missing. The next one tells.
+  struct Look {
+    unsigned thread;
+    const void* pc;
+    std::string message;
+  };
+  std::unordered_map<const void*, Look> looks_;
+  std::unordered_set<const void*> before_updates_;  // such instructions
 
   bool dependent_ = false;  // launch
   std::vector<Lanes>

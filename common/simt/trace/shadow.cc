@@ -269,6 +269,13 @@ std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t siz
   return found;
 }
 
+const void* Shadow::read_by(unsigned thread, std::size_t byte) const {
+  const std::size_t width = cell_bytes_[byte / line_bytes];
+  for (const Event& read : cells_[byte / width * width].read)
+    if (read.interval == interval_ && read.thread == thread) return read.pc;
+  return nullptr;
+}
+
 std::optional<Shadow::Mistake> Shadow::check_read(std::size_t begin, std::size_t size, unsigned thread) {
   std::optional<Mistake> found;
   for_each_cell(begin, size, [&](Cell& cell, std::size_t byte) {

@@ -80,6 +80,9 @@ class Shadow {
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc,
                                 bool is_flag = false);
 
+  // Where the thread has read this byte since the block's last barrier; null if nowhere.
+  const void* read_by(unsigned thread, std::size_t byte) const;
+
   // A thread has passed a fence. From then on what it writes by an atomic function or a volatile store is a flag: who
   // reads it so knows what that thread did before. `what`: the flag's address, in any memory.
   void fence(unsigned thread) { fenced_[thread] = true; }

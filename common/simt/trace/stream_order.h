@@ -42,6 +42,11 @@ class StreamOrder {
     return found != host_.end() && operation <= found->second;
   }
 
+  bool host_knows_all() const {
+    return std::all_of(last_.begin(), last_.end(),
+                       [&](const auto& each) { return host_knows(each.first, each.second); });
+  }
+
   void host_waits() {
     for (const auto& [stream, known] : known_) join(host_, known);
   }
@@ -54,6 +59,7 @@ class StreamOrder {
   // The event is an operation of its stream, too.
   void record(const void* event, Stream stream) {
     Event& made = events_[event];
+    if (stream != nullptr && blocks(stream)) join(known_[stream], known_[nullptr]);
     made = {known_[stream], stream, ++operations_};
     if (stream == nullptr)
       for (const auto& [other, known] : known_)

@@ -69,6 +69,9 @@ void graphs(float* x) {
   CHECK(x[5] == 0);
   cudaGraphExec_t executable;
   cudaGraphInstantiate(&executable, graph, nullptr, nullptr, 0);
+  cudaGraphExecUpdateResult updated;
+  CHECK(cudaGraphExecUpdate(executable, graph, nullptr, &updated) == cudaSuccess);
+  CHECK(updated == cudaGraphExecUpdateSuccess);
   for (int i = 0; i < 3; ++i) cudaGraphLaunch(executable, one);
   cudaStreamSynchronize(one);
   CHECK(host[5] == 15);

@@ -941,12 +941,8 @@ __managed__ int managed[4];
 __device__ const int primes[] = {2, 3, 5, 7};
 template <class T>
 __constant__ T of_type[4];
-template <class T>
-struct OfType {
-  static inline __device__ T member = 3;
-};
+__device__ int count;
 struct Counter {
-  inline static __device__ int count;
   int own;
   __device__ int next() { return atomicAdd(&count, 1); }
 };
@@ -957,7 +953,7 @@ __device__ struct {
 } unnamed;
 extern __device__ int later;
 __device__ int* address;
-constexpr int sizes[] = {1, 2, 3};
+constexpr int size = 1;
 const double pi = 3.14;
 static int registered = 7;
 
@@ -980,12 +976,11 @@ __global__ void every_variable(int* out, int** host) {
     unnamed.v[2] = 2;
     address = plain;
     counter.next();
-    OfType<int>::member = 4;
   }
   __syncthreads();
   out[i] = times_called() + letter(i) + own[i] + int(outer::inner::many[i]) + **host;
   float sum = given[i % 3] + quarters[i % 4] + flag + primes[i % 4] + of_type<float>[i % 4];
-  sum += OfType<int>::member + unnamed.n + later + sizes[i % 3] + pi + **host;
+  sum += unnamed.n + later + size + pi + **host;
   out[i] = sum;
 }
 __device__ int later = 5;
@@ -999,7 +994,7 @@ CASE(device_variables_of_every_kind) {
   Zeros<int*> host(1);
   cudaMemcpy(host, &mapped, sizeof mapped, cudaMemcpyHostToDevice);
   every_variable<<<1, N>>>(out, host);
-  expect(first<int>(out) == 23);
+  expect(first<int>(out) == 19);
   cudaHostUnregister(&registered);
 }
 
@@ -1300,6 +1295,222 @@ CASE(kernel_that_allocates) {
   expect(used == 8);
   const Owner owner;
   expect(*owner.of_both == 1);
+}
+
+// ---- streams of their own, and the default stream
+
+__global__ void count_threads(int* counter) { atomicAdd(counter, 1); }
+CASE(one_counter_of_two_streams) {
+  const Zeros<int> counter(1);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  count_threads<<<2, N, 0, one>>>(counter);
+  count_threads<<<2, N, 0, other>>>(counter);
+  expect(first<int>(counter) == 4 * N);  // the default stream waits for both
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+}
+
+// The data in one block of pinned memory, and the flag that tells of it in another one.
+CASE(host_that_looks_at_a_flag_beside_the_data) {
+  int *flag, *data;
+  cudaHostAlloc(&flag, sizeof(int), cudaHostAllocMapped);
+  cudaHostAlloc(&data, 1024 * sizeof(int), cudaHostAllocMapped);
+  *flag = 0;
+  answers<<<1, 1>>>(flag, data);
+  while (*const_cast<volatile int*>(flag) == 0) {
+  }
+  expect(data[0] == 42);
+  cudaDeviceSynchronize();
+  cudaFreeHost(flag), cudaFreeHost(data);
+}
+
+__device__ int of_the_device[N];
+__global__ void twice_of_the_device() { of_the_device[threadIdx.x] *= 2; }
+CASE(copies_in_the_stream_of_their_kernels) {
+  const Zeros<int> x(N), y(N);
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaMemset(host, 1, N * sizeof(int));  // pinned memory is the device's, too
+  expect(host[3] == 0x01010101);
+  cudaMemset2DAsync(x, 64, 0, 32, 4, stream);
+  cudaMemcpyToSymbolAsync(of_the_device, host, sizeof of_the_device, 0, cudaMemcpyHostToDevice, stream);
+  doubled<<<1, N, 0, stream>>>(x);
+  twice_of_the_device<<<1, N, 0, stream>>>();
+  cudaMemcpyFromSymbolAsync(host, of_the_device, sizeof of_the_device, 0, cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  expect(host[5] == 0x02020202);
+  cudaMemcpy2DAsync(host, 64, x, 64, 64, 4, cudaMemcpyDeviceToHost, stream);
+  cudaMemsetAsync(host, 0, 4, stream);
+  cudaStreamSynchronize(stream);
+  expect(host[0] == 0 && host[N - 1] == 0);
+  cudaMemcpy(x, host, N * sizeof(int), cudaMemcpyHostToDevice);  // it is done when the call returns
+  doubled<<<1, N, 0, stream>>>(x);
+  cudaStreamSynchronize(stream);
+  cudaMemcpy(y, x, N * sizeof(int), cudaMemcpyDeviceToDevice);
+  cudaStreamSynchronize(0);
+  doubled<<<1, N, 0, stream>>>(x);
+  cudaEvent_t event;
+  cudaEventCreate(&event);
+  cudaEventRecord(event, stream), cudaStreamWaitEvent(0, event, 0);
+  expect(first<int>(x) == 0);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
+  cudaFreeHost(host);
+}
+
+// Two graphs, captured in a stream that is no more when they are launched, each with a copy that is waited for.
+CASE(graphs_one_after_the_other) {
+  const Zeros<int> x(N);
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t captured, one, other;
+  for (cudaStream_t* each : {&captured, &one, &other}) cudaStreamCreateWithFlags(each, cudaStreamNonBlocking);
+  cudaDeviceSynchronize();
+  cudaGraph_t graph, its;
+  cudaGraphExec_t doubles, copies;
+  cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal);
+  doubled<<<1, N, 0, captured>>>(x);
+  cudaStreamCaptureStatus status;
+  unsigned long long id = 0;
+  expect(cudaStreamGetCaptureInfo(captured, &status, &id, &its) == cudaSuccess);
+  cudaStreamEndCapture(captured, &graph);
+  expect(status == cudaStreamCaptureStatusActive && id != 0 && its == graph);
+  cudaGraphInstantiate(&doubles, graph, 0), cudaGraphDestroy(graph);
+  cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, captured);
+  cudaStreamEndCapture(captured, &graph);
+  cudaGraphInstantiate(&copies, graph, 0), cudaGraphDestroy(graph);
+  cudaStreamDestroy(captured);
+  cudaEvent_t done;
+  cudaEventCreate(&done);
+  cudaGraphLaunch(doubles, one), cudaGraphLaunch(doubles, other);  // of one graph, the second comes after the first
+  cudaEventRecord(done, other), cudaStreamWaitEvent(one, done, 0);
+  for (int i = 0; i < 2; ++i) {
+    cudaGraphLaunch(copies, one);
+    cudaStreamSynchronize(one);
+    expect(host[7] == 0);
+  }
+  cudaGraphExecDestroy(doubles), cudaGraphExecDestroy(copies);
+  cudaEventDestroy(done);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaFreeHost(host);
+}
+
+// Each stream has its half of a managed block, and memory that only the host uses is there all the time.
+CASE(managed_memory_of_two_streams) {
+  int *x, *own;
+  cudaMallocManaged(&x, 2 * N * sizeof(int));
+  cudaMallocManaged(&own, sizeof(int));
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  for (int i = 0; i < 2 * N; ++i) x[i] = i;
+  for (int i = 0; i < 2; ++i) {
+    doubled<<<1, N, 0, one>>>(x);
+    doubled<<<1, N, 0, other>>>(x + N);
+    *own = i;
+    cudaStreamSynchronize(one);
+    expect(x[1] == 2 << i);
+    x[0] = *own;
+    cudaStreamSynchronize(other);
+    expect(x[N] == 2 * N << i);
+  }
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaFree(x), cudaFree(own);
+}
+
+__global__ void answers_and_counts(int* counter, volatile int* there, int* result) {
+  atomicAdd_system(counter, 1);
+  *result = 42;
+  __threadfence_system();
+  *there = 1;
+}
+CASE(host_that_counts_and_looks_at_a_managed_flag) {
+  int *counter, *flag, *result;
+  for (int** each : {&counter, &flag, &result}) cudaMallocManaged(each, sizeof(int)), ** each = 0;
+  answers_and_counts<<<1, 1>>>(counter, flag, result);
+  __sync_fetch_and_add(counter, 1);
+  while (*const_cast<volatile int*>(flag) == 0) {
+  }
+  expect(*result == 42);
+  cudaDeviceSynchronize();
+  expect(*counter == 2);
+  for (int* each : {counter, flag, result}) cudaFree(each);
+}
+
+static void add_first(void* pair) { static_cast<int*>(pair)[1] += static_cast<int*>(pair)[0]; }
+CASE(functions_of_the_host_in_their_stream) {
+  const Zeros<int> x(N), y(N);
+  int *host, *managed;
+  cudaMallocHost(&host, 2 * sizeof(int));
+  cudaMallocManaged(&managed, N * sizeof(int));
+  host[0] = host[1] = 0;
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  doubled<<<1, N, 0, stream>>>(managed);
+  cudaLaunchHostFunc(stream, add_first, managed);
+  cudaMemcpyAsync(host, x, sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaLaunchHostFunc(stream, add_first, host);
+  cudaStreamSynchronize(stream);
+  // Two nodes that clear, one that copies after both, and one of the host after that.
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cudaGraphNode_t clears[2], copies, calls;
+  cudaGraphCreate(&graph, 0);
+  const cudaMemsetParams first_of[2] = {{x, 0, 3, 4, 1, 1}, {y, 0, 3, 4, N, 1}};
+  const cudaHostNodeParams function = {add_first, host};
+  for (int i : {0, 1}) cudaGraphAddMemsetNode(&clears[i], graph, nullptr, 0, &first_of[i]);
+  cudaGraphAddMemcpyNode1D(&copies, graph, clears, 2, host, x, sizeof(int), cudaMemcpyDefault);
+  cudaGraphAddHostNode(&calls, graph, &copies, 1, &function);
+  cudaGraphInstantiate(&executable, graph, 0);
+  for (int i = 0; i < 2; ++i) cudaGraphLaunch(executable, stream);
+  cudaStreamSynchronize(stream);
+  expect(host[1] == 6);
+  cudaGraphExecDestroy(executable), cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  cudaFreeHost(host), cudaFree(managed);
+}
+
+CASE(graph_that_allocates) {
+  int *x, *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t captured, stream;
+  cudaStreamCreate(&captured), cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal);
+  cudaMallocAsync(&x, N * sizeof(int), captured);
+  cudaMemsetAsync(x, 1, N * sizeof(int), captured);
+  doubled<<<1, N, 0, captured>>>(x);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, captured);
+  cudaFreeAsync(x, captured);
+  cudaStreamEndCapture(captured, &graph);
+  cudaGraphInstantiate(&executable, graph, 0);
+  for (int i = 0; i < 2; ++i) cudaGraphLaunch(executable, stream);
+  cudaStreamSynchronize(stream);
+  expect(host[N - 1] == 0x02020202);
+  cudaGraphExecDestroy(executable), cudaGraphDestroy(graph);
+  cudaStreamDestroy(captured), cudaStreamDestroy(stream);
+  cudaFreeHost(host);
+}
+
+// ---- a look before an atomic update, in shared memory
+
+__global__ void least_and_stack(int* out, const int* in) {
+  __shared__ int least, top, stack[2 * N];
+  if (threadIdx.x == 0) least = 1 << 30, top = 0;
+  __syncthreads();
+  const int own = in[threadIdx.x] + 3;
+  if (own < least) atomicMin(&least, own);
+  if (top < 2 * N) stack[atomicAdd(&top, 1)] = own;
+  __syncthreads();
+  if (threadIdx.x == 0) *out = least + stack[top - 1];
+}
+CASE(look_before_an_atomic_update) {
+  const Zeros<int> out(1), in(N);
+  least_and_stack<<<1, N>>>(out, in);
+  expect(first<int>(out) == 6);
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

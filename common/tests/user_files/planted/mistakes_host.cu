@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "case.h"
+#include "steps.h"
 
 constexpr int N = 64;
 
@@ -110,6 +111,18 @@ CASE(managed_written_too_early) {
   fill<<<1, N>>>(x, 3);
   x[0] = 4;  // managed_written_too_early
   cudaDeviceSynchronize();
+}
+
+CASE(managed_of_the_other_stream) {
+  int* x;
+  cudaMallocManaged(&x, 2 * N * sizeof(int));
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  fill<<<1, N, 0, one>>>(x, 3);
+  fill<<<1, N, 0, other>>>(x + N, 4);
+  cudaStreamSynchronize(one);
+  std::printf("%d\n", x[N]);  // managed_of_the_other_stream
 }
 
 CASE(pinned_read_too_early) {
@@ -249,7 +262,171 @@ CASE(cleared_in_another_stream) {
   add<<<1, N, 0, other>>>(x);
 }
 
+// ---- the default stream, which does not wait for those that are non-blocking
+
+static cudaStream_t non_blocking() {
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  return stream;
+}
+
+CASE(copied_beside_a_non_blocking_stream) {
+  int *x = zeros<int>(N), host[N];
+  fill<<<1, N, 0, non_blocking()>>>(x, 1);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // copied_beside_a_non_blocking_stream
+}
+
+CASE(cleared_beside_a_non_blocking_stream) {
+  int *x = zeros<int>(N), *y = zeros<int>(N);
+  copy<<<1, N, 0, non_blocking()>>>(y, x);
+  cudaMemset(x, 0, N * sizeof(int));  // cleared_beside_a_non_blocking_stream
+}
+
+CASE(cleared_too_late_for_a_non_blocking_stream) {
+  const cudaStream_t stream = non_blocking();
+  int* x = zeros<int>(N);
+  cudaMemset(x, 0, N * sizeof(int));  // cleared_too_late_for_a_non_blocking_stream
+  add<<<1, N, 0, stream>>>(x);
+}
+
+CASE(copied_on_the_device_beside_a_stream) {
+  const cudaStream_t stream = non_blocking();
+  int *x = zeros<int>(N), *y = zeros<int>(N);
+  cudaDeviceSynchronize();
+  cudaMemcpy(y, x, N * sizeof(int), cudaMemcpyDeviceToDevice);  // copied_on_the_device_beside_a_stream
+  fill<<<1, N, 0, stream>>>(x, 1);
+}
+
+CASE(rows_copied_in_another_stream) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  fill<<<1, N, 0, non_blocking()>>>(x, 1);
+  cudaMemcpy2DAsync(host, 64, x, 64, 32, 4, cudaMemcpyDeviceToHost, non_blocking());  // rows_copied_in_another_stream
+}
+
+CASE(rows_read_too_early) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t stream = non_blocking();
+  cudaDeviceSynchronize();
+  fill<<<1, N, 0, stream>>>(x, 1);
+  cudaMemcpy2DAsync(host, 64, x, 64, 64, 4, cudaMemcpyDeviceToHost, stream);
+  std::printf("%d\n", host[20]);  // rows_read_too_early
+}
+
+CASE(pinned_read_too_early_in_a_header) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost);
+  std::printf("%d\n", first_of(host));
+}
+
+__device__ int numbers[N];
+__global__ void fill_numbers(int value) { numbers[threadIdx.x] = value; }
+CASE(variable_read_in_another_stream) {
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t a = non_blocking(), b = non_blocking();
+  fill_numbers<<<1, N, 0, a>>>(1);
+  cudaMemcpyFromSymbolAsync(host, numbers, 4 * N, 0, cudaMemcpyDeviceToHost, b);  // variable_read_in_another_stream
+}
+
+CASE(variable_written_in_another_stream) {
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t a = non_blocking(), b = non_blocking();
+  fill_numbers<<<1, N, 0, a>>>(1);
+  cudaMemcpyToSymbolAsync(numbers, host, 4 * N, 0, cudaMemcpyHostToDevice, b);  // variable_written_in_another_stream
+}
+
+static cudaGraphExec_t graph_of(cudaStream_t stream) {
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphInstantiate(&executable, graph, 0);
+  return executable;
+}
+
+// Both were captured in the same stream, which orders nothing when they are launched.
+CASE(graphs_that_race) {
+  int* x = zeros<int>(N);
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaDeviceSynchronize();
+  cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal);
+  fill<<<1, N, 0, one>>>(x, 1);
+  const cudaGraphExec_t first = graph_of(one);
+  cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal);
+  cudaMemsetAsync(x, 0, N * sizeof(int), one);  // graphs_that_race
+  const cudaGraphExec_t second = graph_of(one);
+  cudaGraphLaunch(first, one);
+  cudaGraphLaunch(second, other);
+}
+
+CASE(graph_s_copy_read_too_early) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t stream = non_blocking();
+  cudaDeviceSynchronize();
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  fill<<<1, N, 0, stream>>>(x, 1);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaGraphLaunch(graph_of(stream), stream);
+  std::printf("%d\n", host[3]);  // graph_s_copy_read_too_early
+}
+
+CASE(nodes_without_an_edge) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t stream = non_blocking();
+  cudaDeviceSynchronize();
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cudaGraphNode_t clears, copies;
+  cudaGraphCreate(&graph, 0);
+  const cudaMemsetParams all = {x, 0, 0, 4, N, 1};
+  cudaGraphAddMemsetNode(&clears, graph, nullptr, 0, &all);  // nodes_without_an_edge
+  cudaGraphAddMemcpyNode1D(&copies, graph, nullptr, 0, host, x, 4 * N, cudaMemcpyDefault);
+  cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphLaunch(executable, stream);
+}
+
+static void print_first(void* of) {
+  std::printf("%d\n", *static_cast<int*>(of));  // function_in_another_stream
+}
+CASE(function_in_another_stream) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, one);
+  cudaLaunchHostFunc(other, print_first, host);
+}
+
 // ---- calls that fail
+
+__device__ int* of_a_kernel;
+__global__ void allocate() {
+  of_a_kernel = static_cast<int*>(malloc(N * sizeof(int)));
+  for (int i = 0; i < N; ++i) of_a_kernel[i] = i;
+}
+static int* memory_of_a_kernel() {
+  int* memory;
+  allocate<<<1, 1>>>();
+  cudaMemcpyFromSymbol(&memory, of_a_kernel, sizeof memory);
+  return memory;
+}
+CASE(copy_of_a_kernel_s_memory) {
+  int host[N], *const x = memory_of_a_kernel();
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // copy_of_a_kernel_s_memory
+}
+CASE(clearing_of_a_kernel_s_memory) {
+  int* const x = memory_of_a_kernel();
+  cudaMemset(x, 0, N * sizeof(int));  // clearing_of_a_kernel_s_memory
+}
+CASE(free_of_a_kernel_s_memory) {
+  int* const x = memory_of_a_kernel();
+  cudaFree(x);  // free_of_a_kernel_s_memory
+}
+CASE(freed_twice_in_a_header) { release(zeros<int>(N)); }
 
 CASE(time_of_an_event_to_come) {
   int* x = zeros<int>(N);

@@ -2,6 +2,7 @@
 #include <cooperative_groups.h>
 
 #include "case.h"
+#include "steps.h"
 
 constexpr int N = 64;
 
@@ -76,6 +77,24 @@ __global__ void accumulate(float* out) {
   *out = sum;
 }
 CASE(uninitialised_accumulator) { accumulate<<<1, N>>>(zeros<float>(1)); }
+
+__global__ void total_of_block(int* out) {
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  atomicAdd(&total, 1);
+  if (threadIdx.x == 0) *out = total;  // total_read_without_a_barrier
+}
+CASE(total_read_without_a_barrier) { total_of_block<<<1, N>>>(zeros<int>(1)); }
+
+__global__ void bins_of_block(int* out, const int* in) {
+  __shared__ int bins[8];
+  if (threadIdx.x < 8) bins[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(&bins[in[threadIdx.x] % 8], 1);
+  if (threadIdx.x < 8) atomicAdd(&out[threadIdx.x], bins[threadIdx.x]);  // bins_added_up_without_a_barrier
+}
+CASE(bins_added_up_without_a_barrier) { bins_of_block<<<1, N>>>(zeros<int>(8), zeros<int>(N)); }
 
 __global__ void beyond_dynamic(float* out) {
   extern __shared__ float part[];
@@ -251,6 +270,11 @@ __global__ void one_too_many(float* x, int n) {
   if (i <= n) x[i] = 1;  // off_by_one
 }
 CASE(off_by_one) { one_too_many<<<2, N>>>(zeros<float>(100), 100); }
+
+__global__ void differences(int* out, const int* x) {
+  out[threadIdx.x] = neighbour_of(x, threadIdx.x) - x[threadIdx.x];
+}
+CASE(beyond_in_a_header) { differences<<<1, N>>>(zeros<int>(N), zeros<int>(N)); }
 
 __global__ void no_guard(float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 1; }  // no_guard
 CASE(no_guard) { no_guard<<<4, 32>>>(zeros<float>(100)); }

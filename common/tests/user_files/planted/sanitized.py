@@ -1,0 +1,59 @@
+"""What compute-sanitizer's four tools say of the planted programs, as rows of common/simt/planted_mistakes.md. On a
+machine with a GPU: python3 sanitized.py [CASE ..], or of those cases that the page has as "not asked"."""
+
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[2] / "simt" / "planted_mistakes.md"
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+SECONDS = 15
+REFUSED = "too_much_static_shared"  # by nvcc, which makes no program of a file that has it
+
+
+def made(file: str, place: Path) -> Path:
+    for header in HERE.glob("*.h"):
+        (place / header.name).write_text(header.read_text())
+    (place / file).write_text((HERE / file).read_text().replace("large[13 * 1024]", "large[11 * 1024]"))
+    program = place / file.removesuffix(".cu")
+    subprocess.run(["nvcc", "-std=c++17", "-lineinfo", "-arch=native", "-rdc=true", "-o", program, place / file, "-lcublas"], check=True)
+    return program
+
+
+def said(program: Path, case: str, tool: str) -> str:
+    leaks = ["--leak-check", "full"] if (case, tool) == ("never_freed", "memcheck") else []  # most of the others leak, too
+    command = ["compute-sanitizer", "--tool", tool, *leaks, program, case]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return "hangs"
+    output = done.stdout + done.stderr
+    for file in (f"{program.name}.cu", "steps.h"):
+        for number, line in enumerate((HERE / file).read_text().splitlines(), 1):
+            if line.endswith(f"// {case}") and re.search(rf"{re.escape(file)}:{number}\b", output):
+                return "line"
+    if re.search(r"SUMMARY: [1-9]", output):
+        return "yes"
+    return "failed" if done.returncode else "–"
+
+
+def main(asked: list) -> None:
+    page = PAGE.read_text()
+    open_rows = {row.replace(" ", "_") for row in re.findall(r"^\| ([a-z0-9 ]+) \| \w+ \| not asked", page, re.MULTILINE)}
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(8) as pool:
+        for file in ("mistakes_kernels.cu", "mistakes_host.cu", "mistakes_libraries.cu", "correct.cu"):
+            program = made(file, Path(place))
+            cases = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+            wanted = asked or (cases if file == "correct.cu" else open_rows)
+            words = {case: [pool.submit(said, program, case, tool) for tool in TOOLS]
+                     for case in cases if case in wanted and case != REFUSED}
+            for case, each in words.items():
+                print(f"| {case.replace('_', ' ')} | {file} | {' | '.join(word.result() for word in each)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
