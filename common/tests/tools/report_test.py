@@ -630,6 +630,59 @@ class InBothWays(Measured):
         self.assertEqual([round(one, 6) for one in ratios], [2.0, 1.5])
 
 
+class OfDocuments(Measured):
+    """Packed sequences and block masks: sixteen times as many FLOP/s back to back, three times without a mask."""
+
+    def setUp(self):
+        super().setUp()
+        documents, masked = {"extras": "packed9_9"}, {"extras": "blocks_documents"}
+        for suffix, unit in (("", 1e-3), ("-b2b", 1e-3 / 16)):
+            for piece, of, own, of_own in (("packed", documents, 2, dict(FA4=3, FLEX=None)), ("blocks", masked, 1, dict(FLEX=5))):
+                points = []
+                for words, seconds in (({}, {"default": 4, "12_x__y": 3}), (of, {"default": own, **of_own})):
+                    points.append({**point(Problem(1, 1, 1, 9, 9, 64, "bf16", True, **words),
+                                           **{name: unit * value if value else None for name, value in seconds.items()}),
+                                   "flops": 6e9, "share": 0.25})
+                    for result in points[-1]["results"]:
+                        if "seconds" in result:
+                            result["seconds"]["p10"] /= 1 + ("extras" in words)  # a half where there are documents
+                result_files.write(self.directory / f"{piece}{suffix}.json", {"context": {}, "points": points})
+        masks = {"none": 8, "all": 10, "none, 12 x 1280": 1, "ten": 4, "documents": 6, "documents, no bits": 5}
+        result_files.write(self.directory / "2026-11-29-12-block-parts.json", {"context": {}, "points": [
+            {"mask": mask, "head_dim": 64, "forward_ms": ms, "share": 1.0 if mask == "all" else 0.5} for mask, ms in masks.items()]})
+        self.record = Record(self.directory)
+        self.tables = Tables(self.record)
+
+    def test_numbers(self):
+        """What is dense is the fastest of ours, and its median is not the fastest tenth."""
+        of, at = Quantities(self.record), ("forward", 64)
+        for got, expected in [(of.packed_tflops("default", *at), 3), (of.packed_tflops("dense", *at), 2),
+                              (of.packed_tflops("dense", *at, True), 32), (of.packed_tflops("default", *at, time="p10"), 6),
+                              (of.block_mask_ms("none", *at), 3), (of.of_listed_share("documents", *at), 4 / 3),
+                              (of.of_listed_share("documents", *at, time="p10"), 2 / 3),
+                              (of.block_part("all", *at), 1.25), (of.block_part("ten", *at), 1),
+                              (of.block_part("short", *at), 1 / 8 / (12 * 1280**2 / 16384**2))]:
+            self.assertAlmostEqual(got, expected)
+        with self.assertRaisesRegex(Missing, "2026-11-29-12-block-parts.json: 0 entries with .*prefix"):
+            of.block_part("prefix", *at)
+
+    def rows(self, table):
+        return {cells[0]: cells[1:] for cells in ([cell.strip() for cell in line.strip("|").split("|")]
+                                                  for line in table.split("\n"))}
+
+    def test_tables(self):
+        packed, nothing = self.rows(self.tables.packed_in_both_ways()), "– (–)"
+        self.assertEqual(packed["packed, forward, D = 64"], ["1.500 (1.500)", "1.500 (1.500)", *[nothing] * 4])
+        self.assertEqual(packed["dense, backward, D = 64"], ["", *[nothing] * 5])
+        blocks = self.rows(self.tables.blocks_in_both_ways())
+        self.assertEqual(blocks["documents, D = 64"], ["1.333 (1.333)", "5.000 (5.000)", nothing, nothing])
+        self.assertEqual(blocks["documents, D = 128"], [nothing] * 4)
+        parts = self.rows(self.tables.block_parts())
+        self.assertEqual(parts["documents"], ["–", "1.500", "–", "–"])
+        self.assertEqual(parts["the list × short rows × bits"][1], f"{1.25 * 1.2 / 8 / (12 * 1280**2 / 16384**2):.3f}")
+        self.assertEqual(parts["the list × bits"], ["–"] * 4)
+
+
 class TheMachine(Measured):
     def setUp(self):
         super().setUp()

@@ -25,6 +25,8 @@ from tools.record.recorded_counts import Counts
 from tools.record.repeated_times import SecondMeasurement
 from tools.record.training import Training
 
+BLOCK_PARTS = "2026-11-29-12-block-parts.json"
+SHORT = "none, 12 x 1280", 12 * 1280**2 / 16384**2  # and the share of the pairs that these sequences have
 
 class Quantities:
     """Every public method is a name that lessons may use."""
@@ -165,24 +167,33 @@ class Quantities:
             raise Missing(f"{by} is not timed at {point['problem']}")
         return min(found, key=lambda one: one["seconds"]["median"])
 
-    def packed_tflops(self, by, direction, head_dim, back_to_back=False):
+    def packed_tflops(self, by, direction, head_dim, back_to_back=False, time="median"):
         """TFLOP/s of packed sequences, or "dense": of as many tokens and pairs in sequences of one length, by the
-        fastest own kernel."""
+        fastest own kernel. In the median, or in the fastest tenth ("p10")."""
         which, by = ("none", "chapter") if by == "dense" else ("packed", by)
         point = self._of_documents("packed", direction, head_dim, which, back_to_back)
-        return 1e-12 * self._timed(point, by)["flop_rate"]
+        return 1e-12 * point["flops"] / self._timed(point, by)["seconds"][time]
 
-    def block_mask_ms(self, mask, direction, head_dim, by="chapter", back_to_back=False):
+    def block_mask_ms(self, mask, direction, head_dim, by="chapter", back_to_back=False, time="median"):
         """Milliseconds with "documents", "prefix", "dilated" or, by the fastest own kernel, "none"."""
         point = self._of_documents("blocks", direction, head_dim, mask if mask == "none" else f"blocks_{mask}",
                                    back_to_back)
-        return 1e3 * self._timed(point, by)["seconds"]["median"]
+        return 1e3 * self._timed(point, by)["seconds"][time]
 
-    def of_listed_share(self, mask, direction, head_dim, back_to_back=False):
+    def of_listed_share(self, mask, direction, head_dim, back_to_back=False, time="median"):
         """The time with a block mask, divided by the listed tiles' share of that without."""
         share = self._of_documents("blocks", direction, head_dim, f"blocks_{mask}", back_to_back)["share"]
-        return (self.block_mask_ms(mask, direction, head_dim, back_to_back=back_to_back)
-                / self.block_mask_ms("none", direction, head_dim, back_to_back=back_to_back) / share)
+        return (self.block_mask_ms(mask, direction, head_dim, back_to_back=back_to_back, time=time)
+                / self.block_mask_ms("none", direction, head_dim, back_to_back=back_to_back, time=time) / share)
+
+    def block_part(self, mask, direction, head_dim):
+        """What a block mask costs beside its tiles: times its share of the time without a mask, of the masks of the
+        experiment BLOCK_PARTS, which were measured in turn. "short": no mask, but sequences of ten tiles."""
+        def number(field, mask):
+            return self.entry(BLOCK_PARTS, field, "points", mask=mask, head_dim=head_dim)
+
+        time, (name, share) = f"{direction}_ms", SHORT if mask == "short" else (mask, None)
+        return number(time, name) / (share or number("share", name)) / number(time, "none")
 
     # Few queries and many keys: H = 32, no mask
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, SecondMeasurement, Training, repeated
-from tools.showing import experiment_tables, microbenchmark_tables, timing_tables
+from tools.showing import document_tables, experiment_tables, microbenchmark_tables, timing_tables
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
@@ -340,6 +340,20 @@ class Tables:
     def points_of_models(self, direction):
         """The sweep of models point by point, of this GPU."""
         return timing_tables.model_points(self._record, direction)
+
+    # Packed sequences and block masks
+
+    def packed_in_both_ways(self):
+        """Beside what runs without them, and beside peers."""
+        return document_tables.packed(self._of)
+
+    def blocks_in_both_ways(self):
+        """Beside their tiles' share, and beside flex_attention."""
+        return document_tables.blocks(self._of)
+
+    def block_parts(self):
+        """What masks cost beside their tiles, and what their parts do."""
+        return document_tables.parts(self._of)
 
     # What ./workbook dev machine found
 
