@@ -2,9 +2,10 @@
 // "cuTensorMapEncodeTiled". Compute capability 9.0 and later.
 //
 // The host makes one and passes it to a kernel by value, as `const __grid_constant__ TensorMap`. Copies with it
-// (device/bulk_copy.h) move boxes. The innermost dimension of a box is 128 bytes at most and becomes a row of 128 bytes
-// in shared memory, whose 16-byte chunks are swizzled as in device/swizzle.h: chunk c of row r lies in place c ^ (r %
-// 8). What of a box is outside the tensor is read as zeros and not written.
+// (device/bulk_copy.h) move boxes. The innermost dimension of a box is 128 bytes and becomes a row of 128 bytes in
+// shared memory, whose 16-byte chunks are swizzled as in device/swizzle.h: chunk c of row r lies in place c ^ (r % 8).
+// Or it is 64 bytes; then chunk c of row r lies in place c ^ (r / 2 % 4). What of a box is outside the tensor is read
+// as zeros and not written.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ struct alignas(128) TensorMap {
 #endif
 
 // Throws CudaError if the hardware cannot do this.
-enum class TensorElement { fp16, bf16, fp32 };
+enum class TensorElement { fp16, bf16, fp32, fp8 };
 TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
                           const int64_t* strides, const int* box);
 
@@ -35,10 +36,12 @@ template <class T, size_t rank>
 TensorMap tensor_map(const T* data, const int64_t (&sizes)[rank], const int64_t (&strides)[rank - 1],
                      const int (&box)[rank]) {
   static_assert(rank >= 2 && rank <= 4);
-  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>);
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float> ||
+                sizeof(T) == 1);
   const TensorElement element = std::is_same_v<T, __half>          ? TensorElement::fp16
                                 : std::is_same_v<T, __nv_bfloat16> ? TensorElement::bf16
-                                                                   : TensorElement::fp32;
+                                : std::is_same_v<T, float>         ? TensorElement::fp32
+                                                                   : TensorElement::fp8;
   return make_tensor_map(element, int(rank), data, sizes, strides, box);
 }
 

@@ -486,7 +486,7 @@ std::string json(const Problem& p, const Comparer& compared) {
 
 std::string first_wrong_stage(const Problem& problem, const HostTensors& inputs, const ForwardResult& given,
                               const std::function<void()>& work) {
-  if (!can_trace() || problem.packed || attention::extras(problem) & attention::blocks ||
+  if (!can_trace() || problem.packed || problem.eight_bits || attention::extras(problem) & attention::blocks ||
       double(problem.lse_size()) * problem.seq_k > largest_problem)
     return "";
   simt::walk_begin({});

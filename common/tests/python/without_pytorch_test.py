@@ -81,7 +81,8 @@ class Declarations(unittest.TestCase):
         directories = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
         book = self.module.chapters()
         self.assertEqual(list(book), directories)
-        rung = {"forward": True, "backward": False, "lse": True, "rope": False, "general": True}
+        rung = {"forward": True, "backward": False, "lse": True, "rope": False, "eight_bits": False,
+                "general": True}
         self.assertEqual(book["05_online_softmax"], {"online": rung, "tiles": rung})
         self.assertFalse(book["04_fusion"]["fused"]["lse"])
         self.assertFalse(book["11_split_kv"]["tall"]["general"])
