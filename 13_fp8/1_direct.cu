@@ -69,9 +69,9 @@ struct Shape<64> {
   static constexpr int producer_registers = 32, consumer_registers = 160;
 };
 template <int D>
-constexpr int Br = wgmma_rows* Shape<D>::consumers;
+constexpr int Br = int(Shape<D>::consumers) * wgmma_rows;
 template <int D>
-constexpr int threads = warpgroup_threads*(Shape<D>::consumers + 1);
+constexpr int threads = (Shape<D>::consumers + 1) * warpgroup_threads;
 
 template <class T, int D>
 struct Shared {
@@ -290,7 +290,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto tensors = attention::tensors_of<T>(args);
     const EightBits eight = in_workspace(p, args.workspace);
-    quantize<T, D>(p, tensors, eight, stream);
+    quantize<T, D, V::transposed>(p, tensors, eight, stream);
 
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const auto rows_of = [](const e4m3* x, int matrices, int rows, int columns, int box_rows, int box_columns) {

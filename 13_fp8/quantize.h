@@ -1,10 +1,11 @@
-// From 16 bits to eight: each of Q, K and V becomes e4m3 (device/fp8.h) and one scale, in three launches before the
-// attention. A scale is the tensor's largest element in magnitude / 448, so that the largest becomes 448 and nothing is
-// above it. What is not finite has no say in the scale, and becomes NaN.
+// From 16 bits to eight: each of Q, K and V becomes e4m3 (device/fp8.h) and one scale, in two or three launches before
+// the attention. A scale is the tensor's largest element in magnitude / 448, so that the largest becomes 448 and
+// nothing is above it. What is not finite has no say in the scale, and becomes NaN.
 //
-// Q and K stay as they are, [.., N, D]. V is transposed, since the tensor core wants both of its matrices with rows
-// along the index that it sums over, and for O = P V these are the keys. Within each 16 keys it also takes them in
-// another order, the one in which a lane's registers hold P after S = Q K^T: place 4 t + 2 c + e has key 8 c + 2 t + e.
+// Q and K stay as they are, [.., N, D]. V has to be transposed, here or later, since the tensor core wants both of its
+// matrices with rows along the index that it sums over, and for O = P V these are the keys. Within each 16 keys it also
+// takes them in another order, the one in which a lane's registers hold P after S = Q K^T: place 4 t + 2 c + e has key
+// 8 c + 2 t + e.
 //
 //   key        0  1  8  9 |  2  3 10 11 |  4  5 12 13 |  6  7 14 15
 //   lane % 4       0      |      1      |      2      |      3
@@ -36,7 +37,7 @@ struct EightBits {
   float* scales;   // [3]
   e4m3* q;         // [B, H, Nq, D]
   e4m3* k;         // [B, Hkv, Nk, D]
-  e4m3* v;         // [B, Hkv, D, keys]
+  e4m3* v;         // [B, Hkv, D, keys], or [B, Hkv, Nk, D] if it is transposed later
   int keys;        // Nk, rounded up to whole tiles; of the rest V is zero
 };
 
@@ -104,14 +105,14 @@ __device__ inline float inverse_scale(const EightBits& to, int tensor, bool leav
 
 __device__ inline float scaled(float x, float inverse) { return fabsf(x) < INFINITY ? x * inverse : NAN; }
 
-// Block (i, tensor): a share of the elements of Q or K.
+// Block (i, tensor): a share of the elements of Q, K or V.
 template <class T>
 __global__ void __launch_bounds__(EightBits::parts)
-    round_rows(const T* q, const T* k, size_t q_size, size_t k_size, EightBits to) {
+    round_rows(const T* q, const T* k, const T* v, size_t q_size, size_t kv_size, EightBits to) {
   const int tensor = blockIdx.y;
-  const T* const x = tensor == 0 ? q : k;
-  e4m3* const rounded = tensor == 0 ? to.q : to.k;
-  const size_t size = tensor == 0 ? q_size : k_size;
+  const T* const x = tensor == 0 ? q : tensor == 1 ? k : v;
+  e4m3* const rounded = tensor == 0 ? to.q : tensor == 1 ? to.k : to.v;
+  const size_t size = tensor == 0 ? q_size : kv_size;
   const float inverse = inverse_scale(to, tensor, blockIdx.x == 0);
   for (size_t i = (size_t(blockIdx.x) * blockDim.x + threadIdx.x) * 8; i < size;
        i += size_t(gridDim.x) * blockDim.x * 8) {
@@ -149,17 +150,20 @@ __global__ void __launch_bounds__(EightBits::parts) transpose_v(const T* v,  // 
   }
 }
 
-// All three launches.
-template <class T, int D>
+// All launches. V is transposed, or it stays as it is.
+enum class V { transposed, rows };
+template <class T, int D, V form>
 void quantize(const Problem& p, const attention::ForwardTensors<T>& from, const EightBits& to, cudaStream_t stream) {
   const size_t most = std::max(p.q_size(), p.kv_size()) / 8;
   const unsigned blocks = unsigned(std::min(size_t(4 * multiprocessors()), ceil_div(most, EightBits::parts)));
   launch(find_largest<T>, {{EightBits::parts, 3}, EightBits::parts, 0, stream}, from.q, from.k, from.v, p.q_size(),
          p.kv_size(), to);
-  launch(round_rows<T>, {{blocks, 2}, EightBits::parts, 0, stream}, from.q, from.k, p.q_size(), p.kv_size(), to);
-  launch(transpose_v<T, D>,
-         {unsigned(to.keys / key_tile) * unsigned(p.batch * p.kv_heads), EightBits::parts, 0, stream}, from.v, p.seq_k,
-         to);
+  launch(round_rows<T>, {{blocks, form == V::rows ? 3u : 2u}, EightBits::parts, 0, stream}, from.q, from.k, from.v,
+         p.q_size(), p.kv_size(), to);
+  if constexpr (form == V::transposed)
+    launch(transpose_v<T, D>,
+           {unsigned(to.keys / key_tile) * unsigned(p.batch * p.kv_heads), EightBits::parts, 0, stream}, from.v,
+           p.seq_k, to);
 }
 
 }  // namespace fp8

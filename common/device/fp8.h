@@ -37,8 +37,8 @@ __host__ __device__ inline __nv_fp8_e5m2 from_float<__nv_fp8_e5m2>(float x) {
   return __nv_fp8_e5m2(x);
 }
 
-// Four numbers in one register, the first one in the lowest byte, rounded so. Two instructions, cvt.rn.satfinite.
-// e4m3x2.f32, and one that joins their halves.
+// Four numbers in one register, the first one in the lowest byte, rounded so. Two instructions of sm_90, cvt.rn.
+// satfinite.e4m3x2.f32, of which the second one keeps what the first has made.
 template <class T>
 __device__ inline uint32_t pack4(float x0, float x1, float x2, float x3) {
   constexpr auto type = std::is_same_v<T, __nv_fp8_e4m3> ? __NV_E4M3 : __NV_E5M2;
