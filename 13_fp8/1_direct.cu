@@ -189,7 +189,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
-    watch_rows(state, rows, o_reg);
+    watch_rows(state, rows);
+    watch("O", state, o_reg, scales[2]);
     exponentiate(p_reg, s_reg, rows, scores(j));
   }
 
@@ -198,7 +199,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   wgmma_fence();
   start_sum_by_transpose<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
-  watch_rows(state, rows, o_reg);
+  watch_rows(state, rows);
+  watch("O", state, o_reg, scales[2]);
   release(smem.v_empty[ring.place]);
   release(smem.q_empty[q.place]);
   ring.advance();

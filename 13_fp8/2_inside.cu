@@ -1,9 +1,9 @@
 // Chapter 13, rung 2, inside: V is transposed on its way, between two places in shared memory.
 //
-// Two small kernels make e4m3 and a scale of each of Q, K and V first (quantize.h). Then a thread block stays as long as
-// the kernel runs and takes its share of the tiles of Br query rows of one head. Each consumer warpgroup computes 64 rows
-// of a tile, from Q to O; one more warpgroup is the producer, of which all warps have work. What each does, waits for,
-// and signals (->):
+// Two small kernels make e4m3 and a scale of each of Q, K and V first (quantize.h). Then a thread block stays as long
+// as the kernel runs and takes its share of the tiles of Br query rows of one head. Each consumer warpgroup computes 64
+// rows of a tile, from Q to O; one more warpgroup is the producer, of which all warps have work. What each does, waits
+// for, and signals (->):
 //
 //   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, rows_empty          -> k_full, rows_full
@@ -220,7 +220,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[before.place]);
     if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
-    watch_rows(state, rows, o_reg);
+    watch_rows(state, rows);
+    watch("O", state, o_reg, scales[2]);
     exponentiate(p_reg, s_reg, rows, scores(j));
   }
 
@@ -229,7 +230,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   wgmma_fence();
   start_sum_by_transpose<D, Bc>(o_reg, p_reg, smem.v[ring.place]);
   wgmma_wait<0>(o_reg);
-  watch_rows(state, rows, o_reg);
+  watch_rows(state, rows);
+  watch("O", state, o_reg, scales[2]);
   release(smem.v_empty[ring.place]);
   release(smem.q_empty[q.place]);
   ring.advance();

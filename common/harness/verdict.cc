@@ -260,14 +260,7 @@ Reference Reference::read(std::istream& from, const Problem& problem) {
 
 void Reference::expect_forward(const HostTensors& given, bool whole) {
   const Problem& p = problem_;
-  HostTensors rounded;
-  if (p.eight_bits)
-    rounded = {reference::rounded_to_eight_bits(given.q),
-               reference::rounded_to_eight_bits(given.k),
-               reference::rounded_to_eight_bits(given.v),
-               {},
-               given.alibi,
-               given.sink};
+  const HostTensors rounded = p.eight_bits ? in_eight_bits(given) : HostTensors();
   const HostTensors& in = p.eight_bits ? rounded : given;
   const reference::Round round = reference::rounding(p.dtype);
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);

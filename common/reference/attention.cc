@@ -34,19 +34,6 @@ Rounding plain(attention::DType type) { return {rounding(type), rounding(type), 
 Rounding tensor_cores(attention::DType type) { return {exact, rounding(type), rounding(type)}; }
 Rounding eight_bits(attention::DType results) { return {exact, round_to<__nv_fp8_e4m3>, rounding(results), true}; }
 
-// In fp32, as kernels do: to the bit.
-std::vector<float> rounded_to_eight_bits(const std::vector<float>& tensor) {
-  float largest = 0;
-  for (const float x : tensor)
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-  largest = std::max(largest, smallest_divisor);
-  const float scale = largest / largest_e4m3, inverse = largest_e4m3 / largest;
-  std::vector<float> rounded;
-  for (const float x : tensor)
-    rounded.push_back(std::isfinite(x) ? to_float(from_float<__nv_fp8_e4m3>(x * inverse)) * scale : NAN);
-  return rounded;
-}
-
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();

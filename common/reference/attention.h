@@ -45,9 +45,6 @@ Rounding tensor_cores(
     attention::DType type);  // only what tensor cores need so: sums stay in fp32, and P and dS with them
 Rounding eight_bits(attention::DType results);  // a forward whose P is e4m3
 
-// What becomes of a tensor in eight bits: its elements' e4m3, times its scale.
-std::vector<float> rounded_to_eight_bits(const std::vector<float>& tensor);
-
 // ---- One head ------------------------------------------------------------------------------------------------
 
 // The mask, and what becomes of scale * q k^T before the softmax. A vector of counts is a mask alone.
