@@ -118,9 +118,9 @@ class Compile06to09(Compiling):
 
 
 @needs_newest
-class Compile10to12(Compiling):
+class Compile10to13(Compiling):
     def test_for_hopper_and_for_all_gpus_from_ampere_on(self):
-        self.compile("10", "11", "12")
+        self.compile("10", "11", "12", "13")
 
 
 class SharedMemory(unittest.TestCase):

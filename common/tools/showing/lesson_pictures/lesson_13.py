@@ -39,8 +39,8 @@ def what_a_scale_does() -> Drawing:
             ("divided by the scale", scaled, "blue-pale"), ("rounded: eight bits each", rounded, "orange-pale"),
             ("times the scale", back, "green-pale"))
     picture = Drawing(330, "Four numbers and their scale",
-                      "The largest number, 5.6, divided by 448 is the scale, 0.0125. The four numbers are divided by it and "
-                      "rounded; the product with the scale gives back nearly what there was.")
+                      "The largest number, 5.6, divided by 448 is the scale, 0.0125. The four numbers are divided by "
+                      "it and rounded; the product with the scale gives back nearly what there was.")
     for row, (title, words, color) in enumerate(rows):
         y = 14 + row * 80
         picture.text(14, y + 12, title, size=13, bold=row == 2)
@@ -54,8 +54,8 @@ def what_a_scale_does() -> Drawing:
 
 def keys_in_another_order() -> Drawing:
     picture = Drawing(356, "Sixteen keys in the order of the registers",
-                      "After S = Q K transposed lane 0 holds the columns 0, 1, 8 and 9 of a row, lane 1 the columns 2, 3, 10 "
-                      "and 11. As the next product's A it should hold places 0 to 3. So key 8 goes to place 2.")
+                      "After S = Q K transposed lane 0 holds the columns 0, 1, 8 and 9 of a row, lane 1 the columns 2, "
+                      "3, 10 and 11. As the next product's A it should hold places 0 to 3. So key 8 goes to place 2.")
     left, wide, high = 14.0, 23.2, 30.0
     order = [8 * c + 2 * t + e for t in range(4) for c in range(2) for e in range(2)]
 
