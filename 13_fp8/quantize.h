@@ -18,7 +18,6 @@
 #include "attention/dispatch.h"
 #include "device/fp8.h"
 #include "device/launch.h"
-#include "device/limits.h"
 #include "device/math.h"
 #include "device/numeric.h"
 
@@ -31,8 +30,9 @@ constexpr int key_tile = 128;  // a row of the transposed V is that many keys lo
 
 // What a launch has in its workspace.
 struct EightBits {
-  static constexpr int parts = 256;  // of each tensor, for its largest element; and threads of a block
+  static constexpr int parts = 256;  // of each tensor at most, for its largest element; and threads of a block
 
+  int used;        // parts
   float* largest;  // [3][parts], of Q, K and V
   float* scales;   // [3]
   e4m3* q;         // [B, H, Nq, D]
@@ -59,9 +59,14 @@ inline size_t workspace_bytes(const Problem& p) { return places(p).end; }
 inline EightBits in_workspace(const Problem& p, void* workspace) {
   char* const begin = static_cast<char*>(workspace);
   const Places at = places(p);
-  return {reinterpret_cast<float*>(begin),       reinterpret_cast<float*>(begin + at.scales),
-          reinterpret_cast<e4m3*>(begin + at.q), reinterpret_cast<e4m3*>(begin + at.k),
-          reinterpret_cast<e4m3*>(begin + at.v), ceil_div(p.seq_k, key_tile) * key_tile};
+  const size_t eights = std::max(p.q_size(), p.kv_size()) / 8;
+  return {int(std::min(size_t(EightBits::parts), ceil_div(eights, EightBits::parts))),
+          reinterpret_cast<float*>(begin),
+          reinterpret_cast<float*>(begin + at.scales),
+          reinterpret_cast<e4m3*>(begin + at.q),
+          reinterpret_cast<e4m3*>(begin + at.k),
+          reinterpret_cast<e4m3*>(begin + at.v),
+          ceil_div(p.seq_k, key_tile) * key_tile};
 }
 
 // The largest over all threads of a block of EightBits::parts. Every thread gets it.
@@ -76,7 +81,7 @@ __device__ inline float block_max(float x) {
   return x;
 }
 
-// Block (i, tensor): the largest element of the i-th part. Parts are dealt out in eights.
+// Block (i, tensor): the largest element of the i-th part. Elements are dealt out in eights.
 template <class T>
 __global__ void __launch_bounds__(EightBits::parts)
     find_largest(const T* q, const T* k, const T* v,  // Q, K and V, of so many elements
@@ -98,7 +103,8 @@ __global__ void __launch_bounds__(EightBits::parts)
 
 // What a tensor's elements are multiplied by. One block leaves the scale, its inverse, for the attention.
 __device__ inline float inverse_scale(const EightBits& to, int tensor, bool leave) {
-  const float largest = fmaxf(block_max(to.largest[tensor * EightBits::parts + threadIdx.x]), smallest_divisor);
+  const float of_part = int(threadIdx.x) < to.used ? to.largest[tensor * EightBits::parts + threadIdx.x] : 0;
+  const float largest = fmaxf(block_max(of_part), smallest_divisor);
   if (leave && threadIdx.x == 0) to.scales[tensor] = largest / largest_e4m3;
   return largest_e4m3 / largest;
 }
@@ -154,12 +160,10 @@ __global__ void __launch_bounds__(EightBits::parts) transpose_v(const T* v,  // 
 enum class V { transposed, rows };
 template <class T, int D, V form>
 void quantize(const Problem& p, const attention::ForwardTensors<T>& from, const EightBits& to, cudaStream_t stream) {
-  const size_t most = std::max(p.q_size(), p.kv_size()) / 8;
-  const unsigned blocks = unsigned(std::min(size_t(4 * multiprocessors()), ceil_div(most, EightBits::parts)));
-  launch(find_largest<T>, {{EightBits::parts, 3}, EightBits::parts, 0, stream}, from.q, from.k, from.v, p.q_size(),
+  launch(find_largest<T>, {{unsigned(to.used), 3}, EightBits::parts, 0, stream}, from.q, from.k, from.v, p.q_size(),
          p.kv_size(), to);
-  launch(round_rows<T>, {{blocks, form == V::rows ? 3u : 2u}, EightBits::parts, 0, stream}, from.q, from.k, from.v,
-         p.q_size(), p.kv_size(), to);
+  launch(round_rows<T>, {{unsigned(to.used), form == V::rows ? 3u : 2u}, EightBits::parts, 0, stream}, from.q, from.k,
+         from.v, p.q_size(), p.kv_size(), to);
   if constexpr (form == V::transposed)
     launch(transpose_v<T, D>,
            {unsigned(to.keys / key_tile) * unsigned(p.batch * p.kv_heads), EightBits::parts, 0, stream}, from.v,

@@ -294,8 +294,8 @@ void Reference::expect_forward(const HostTensors& given, bool whole) {
     using namespace reference;
     const reference::Forward plain =
         reference::forward(q, k, v, p.scale, scores, p.eight_bits ? eight_bits(p.dtype) : reference::plain(p.dtype));
-    const reference::Forward tensor_cores = reference::forward(
-        q, k, v, p.scale, scores, p.eight_bits ? eight_bits(p.dtype) : reference::tensor_cores(p.dtype));
+    const reference::Forward tensor_cores =
+        p.eight_bits ? plain : reference::forward(q, k, v, p.scale, scores, reference::tensor_cores(p.dtype));
     const auto keep = [&](const reference::Matrix& o, std::vector<double>& to) {
       std::copy_n(o.data(), o.size(), to.data() + size_t(h) * rows * p.v_dim());
     };
