@@ -155,6 +155,35 @@ TEST_P(Fp8Products, AddUpAllThirtyTwo) {
                    });
 }
 
+// 1 and a small power of two: as two products of one instruction, and as what is added to. How many bits behind the
+// leading one a tensor core keeps is what tolerances in eight bits are made of (harness/verdict.cc); the engine keeps
+// all.
+TEST_P(Fp8Products, KeepThirteenBitsBehindTheLeadingOne) {
+  const Fp8 type = of().type;
+  const int columns = of().columns, bias = type == Fp8::e4m3 ? 7 : 15, mantissa = mantissa_bits(type);
+  const auto power = [&](int exponent) { return uint8_t((exponent + bias) << mantissa); };  // from 2^-6 on
+  for (const bool from_before : {false, true}) {
+    int kept = 0;
+    for (int bits = 1; bits <= 12 + 4; bits++) {
+      const int left = bits / 2, right = bits - left;  // as a product of two, 2^-8 at least
+      Bytes a(64 * 32, 0), b(size_t(columns) * 32, 0);
+      const auto small = [&](int exponent) {
+        return exponent > 6 && type == Fp8::e4m3 ? uint8_t(1 << (9 - exponent)) : power(-exponent);
+      };
+      for (int row = 0; row < 64; row++) a[size_t(row) * 32] = small(left), a[size_t(row) * 32 + 31] = power(0);
+      for (int column = 0; column < columns; column++) {
+        b[size_t(column) * 32] = small(right);
+        b[size_t(column) * 32 + 31] = from_before ? uint8_t(0) : power(0);
+      }
+      const Floats d = product(of(), a, b, Floats(size_t(64) * columns, 1.f), from_before, 0);
+      for (const float x : d) ASSERT_TRUE(x == 1 || x == 1 + std::ldexp(1.f, -bits)) << bits << ": " << x;
+      if (d[0] > 1 && kept == bits - 1) kept = bits;
+    }
+    RecordProperty(from_before ? "bits_of_a_sum" : "bits_of_products", kept);
+    EXPECT_GE(kept, 13) << (from_before ? "of what is added to" : "of the products of one instruction");
+  }
+}
+
 #ifdef WORKBOOK_SIMT
 // Any numbers. The engine adds them up in fp32, one after the other; a GPU keeps fewer bits.
 TEST_P(Fp8Products, AreSumsInFp32OnTheEngine) {
