@@ -2,10 +2,9 @@
 // "cuTensorMapEncodeTiled". Compute capability 9.0 and later.
 //
 // The host makes one and passes it to a kernel by value, as `const __grid_constant__ TensorMap`. Copies with it
-// (device/bulk_copy.h) move boxes. The innermost dimension of a box is 128 bytes and becomes a row of 128 bytes in
-// shared memory, whose 16-byte chunks are swizzled as in device/swizzle.h: chunk c of row r lies in place c ^ (r % 8).
-// Or it is 64 bytes; then chunk c of row r lies in place c ^ (r / 2 % 4). What of a box is outside the tensor is read
-// as zeros and not written.
+// (device/bulk_copy.h) move boxes. The innermost dimension of a box is 128 bytes at most and becomes a row of 128 bytes
+// in shared memory, whose 16-byte chunks are swizzled as in device/swizzle.h: chunk c of row r lies in place c ^ (r %
+// 8). What of a box is outside the tensor is read as zeros and not written.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +21,8 @@ struct alignas(128) TensorMap {
 };
 #endif
 
-// Throws CudaError if the hardware cannot do this.
+// Rows of a box may be 64 bytes as well, two of them side by side in 128: then chunk c of row r lies in place c ^ (r / 2
+// % 4). Throws CudaError if the hardware cannot do this.
 enum class TensorElement { fp16, bf16, fp32, fp8 };
 TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
                           const int64_t* strides, const int* box);
