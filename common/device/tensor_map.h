@@ -21,8 +21,8 @@ struct alignas(128) TensorMap {
 };
 #endif
 
-// Rows of a box may be 64 bytes as well, two of them side by side in 128: then chunk c of row r lies in place c ^ (r / 2
-// % 4). Throws CudaError if the hardware cannot do this.
+// Rows of a box may be 64 bytes as well, two of them side by side in 128: then chunk c of row r lies in place c ^ (r /
+// 2 % 4). Throws CudaError if the hardware cannot do this.
 enum class TensorElement { fp16, bf16, fp32, fp8 };
 TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
                           const int64_t* strides, const int* box);
