@@ -12,6 +12,10 @@
 // before that, and a backward gives the gradients of the unrotated ones: pair i of a row, elements i and i + D/2, is
 // turned by position * 10000^(-2i/D).
 //
+// In eight bits Q, K and V are rounded to e4m3 before that, and P where it enters the product, relative to its row's
+// largest: each of Q, K and V is divided by its scale, 1/448 of its largest finite element in magnitude, and what is
+// not finite is NaN. O stays fp16 or bf16.
+//
 // What models add to that, in any combination, is what a chapter can do that says so (Pass::takes in rung.h):
 //
 //   views      tensors have strides of their own, with a contiguous last axis: Strides in rung.h
@@ -62,6 +66,7 @@ struct Problem {
   Mask mask = Mask::none;
   float scale = 0.125f;  // 1 / sqrt(head_dim) unless the caller wants another: see default_scale()
   bool rope = false;
+  bool eight_bits = false;
 
   bool views = false;
   int window_left = -1, window_right = -1;  // keys before and after the query's own that it sees; -1: all of them

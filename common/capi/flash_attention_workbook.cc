@@ -438,6 +438,11 @@ int faw_rotates(const char* chapter_name) {
   return chapter && chapter->rope;
 }
 
+int faw_rounds_to_eight_bits(const char* chapter_name) {
+  const Chapter* chapter = find_chapter(chapter_name);
+  return chapter && chapter->rungs.back().forward.eight_bits;
+}
+
 int faw_is_general(const char* chapter_name) {
   const Chapter* chapter = find_chapter(chapter_name);
   return chapter && chapter->general;

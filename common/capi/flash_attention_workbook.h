@@ -149,6 +149,9 @@ int faw_is_deterministic(const char* chapter, const char* rung, int backward);
 /* 1 if the chapter rotates Q and K by their positions (RoPE), and therefore wants the tables of angles. */
 int faw_rotates(const char* chapter);
 
+/* 1 if the chapter rounds Q, K and V to e4m3, each with a scale of its own, and P: it is never the default. */
+int faw_rounds_to_eight_bits(const char* chapter);
+
 /* 1 if the chapter is a general answer, 0 if it is made for few problems and slower at the others that it takes. */
 int faw_is_general(const char* chapter);
 

@@ -27,8 +27,16 @@ namespace lazy_softmax {
 // has all of its bits. l and O are fp32, which is as precise at any size.
 constexpr float start = 7, headroom = 15;
 
+// These two for P of 16 bits, and for a P that shall be at most 1: then m is the row maximum so far.
+struct SixteenBits {
+  static constexpr float start = lazy_softmax::start, headroom = lazy_softmax::headroom;
+};
+struct AtMostOne {
+  static constexpr float start = 0, headroom = 0;
+};
+
 // Of rows 16 b + 8 h + g: m, in base 2, and -l, which is inf until m is set. l only over this lane's columns.
-template <int blocks>
+template <int blocks, class Range = SixteenBits>
 struct Rows {
   float m[blocks][2], minus_l[blocks][2];
 
@@ -47,8 +55,8 @@ struct Rows {
 // x = scale log2(e) S - m, in place of S. True for the whole warp if a row needs another m: an x is above the headroom,
 // or no m is set. From 0 up, floats are in the order of their bits, and the largest of three integers is a single
 // instruction of sm_90.
-template <int blocks, int columns>
-__device__ __forceinline__ bool subtract_max(float (&x)[blocks][columns][4], const Rows<blocks>& rows,
+template <int blocks, int columns, class Range>
+__device__ __forceinline__ bool subtract_max(float (&x)[blocks][columns][4], const Rows<blocks, Range>& rows,
                                              float scale_log2) {
   int top = 0;
 #pragma unroll
@@ -64,7 +72,7 @@ __device__ __forceinline__ bool subtract_max(float (&x)[blocks][columns][4], con
       }
       top = max(top, largest);
     }
-  return __any_sync(0xffffffff, top > __float_as_int(headroom));
+  return __any_sync(0xffffffff, top > __float_as_int(Range::headroom));
 }
 
 // x of a key that its row does not see becomes -inf. visible_keys(i) is how many of these keys row i of the warp sees.
@@ -84,8 +92,8 @@ __device__ __forceinline__ void hide(float (&x)[blocks][columns][4], VisibleKeys
 }
 
 // m rises where it has to, until the largest x of the row is `start`, and l follows. What O has to be multiplied by.
-template <int blocks, int columns>
-__device__ __forceinline__ void raise_max(float (&x)[blocks][columns][4], Rows<blocks>& rows,
+template <int blocks, int columns, class Range>
+__device__ __forceinline__ void raise_max(float (&x)[blocks][columns][4], Rows<blocks, Range>& rows,
                                           float (&correction)[blocks][2], Watched state = {}) {
 #pragma unroll
   for (int b = 0; b < blocks; b++)
@@ -96,7 +104,7 @@ __device__ __forceinline__ void raise_max(float (&x)[blocks][columns][4], Rows<b
       for (int n = 0; n < columns; n++) top = fmaxf(top, fmaxf(x[b][n][2 * h], x[b][n][2 * h + 1]));
       top = quad_max(top);
       const bool sets = rows.minus_l[b][h] > 0 && top > -INFINITY;  // m for the first time, up or down
-      const float rise = sets || top > headroom ? top - start : 0;
+      const float rise = sets || top > Range::headroom ? top - Range::start : 0;
       correction[b][h] = rise > 0 ? exp2_approx(-rise) : 1;
       watch("correction", state, 16 * b + 8 * h + threadIdx.x % 32 / 4, 0, correction[b][h]);
       rows.m[b][h] += rise;
@@ -117,9 +125,9 @@ __device__ __forceinline__ void rescale(float (&o)[blocks][columns][4], const fl
 }
 
 // m rises where it has to; l and O follow.
-template <int blocks, int columns, int o_columns>
+template <int blocks, int columns, int o_columns, class Range>
 __device__ __forceinline__ void raise(float (&x)[blocks][columns][4], float (&o)[blocks][o_columns][4],
-                                      Rows<blocks>& rows, Watched state = {}) {
+                                      Rows<blocks, Range>& rows, Watched state = {}) {
   float correction[blocks][2];
   raise_max(x, rows, correction, state);
   rescale(o, correction);
@@ -179,13 +187,13 @@ __device__ __forceinline__ void keep_nan(const float (&x)[blocks][columns][4], R
 }
 
 // Shows m and l, and O, as they are when a tile is done.
-template <int blocks>
-__device__ __forceinline__ void watch_rows(Watched state, const Rows<blocks>& rows) {
+template <int blocks, class Range>
+__device__ __forceinline__ void watch_rows(Watched state, const Rows<blocks, Range>& rows) {
   watch_rows("m base 2", state, rows.m);
   watch_row_shares("-l", state, rows.minus_l);
 }
-template <int blocks, int columns>
-__device__ __forceinline__ void watch_rows(Watched state, const Rows<blocks>& rows,
+template <int blocks, int columns, class Range>
+__device__ __forceinline__ void watch_rows(Watched state, const Rows<blocks, Range>& rows,
                                            const float (&o)[blocks][columns][4]) {
   watch_rows(state, rows);
   watch("O", state, o);

@@ -41,7 +41,8 @@ PFN_cuTensorMapEncodeTiled_v12000 find_encode() {
 TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
                           const int64_t* strides, const int* box) {
   // A launch makes several maps: words are put together for a refusal alone, as they take longer than all the rest.
-  const int element_bytes = element == TensorElement::fp32 ? 4 : 2;
+  const int element_bytes = element == TensorElement::fp32 ? 4 : element == TensorElement::fp8 ? 1 : 2;
+  const int row_bytes = box[0] * element_bytes;
   if (reinterpret_cast<uintptr_t>(data) % 16 != 0) refuse("the tensor's address is not a multiple of 16");
   for (int i = 0; i < rank; i++) {
     if (sizes[i] < 1 || sizes[i] > int64_t(1) << 32)
@@ -50,8 +51,8 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
     if (i < rank - 1 && (strides[i] <= 0 || strides[i] % 16 != 0 || strides[i] >= int64_t(1) << 40))
       refuse("the stride" + of_dimension(i + 1, strides[i]) + " bytes: must be a multiple of 16 below 2^40");
   }
-  if (box[0] * element_bytes != 128)
-    refuse("a row of the box is " + std::to_string(box[0] * element_bytes) + " bytes: must be 128");
+  if (row_bytes != 128 && row_bytes != 64)
+    refuse("a row of the box is " + std::to_string(row_bytes) + " bytes: must be 128 or 64");
 #ifdef WORKBOOK_SIMT
   TensorMap map = {};
   map.data = const_cast<void*>(data);
@@ -65,7 +66,7 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
 #else
   static const PFN_cuTensorMapEncodeTiled_v12000 encode = find_encode();
   const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                                       CU_TENSOR_MAP_DATA_TYPE_FLOAT32};
+                                       CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_DATA_TYPE_UINT8};
   cuuint64_t global_sizes[4], global_strides[4];
   cuuint32_t box_sizes[4], steps[4];
   std::copy_n(sizes, rank, global_sizes);
@@ -75,7 +76,8 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
   CUtensorMap made;
   const auto make = [&] {
     return encode(&made, types[int(element)], cuuint32_t(rank), const_cast<void*>(data), global_sizes, global_strides,
-                  box_sizes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  box_sizes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  row_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
                   CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
   CUresult result = make();

@@ -22,8 +22,9 @@ struct alignas(128) TensorMap {
 };
 #endif
 
-// Throws CudaError if the hardware cannot do this.
-enum class TensorElement { fp16, bf16, fp32 };
+// Rows of a box may be 64 bytes as well, two of them side by side in 128: then chunk c of row r lies in place c ^ (r /
+// 2 % 4). Throws CudaError if the hardware cannot do this.
+enum class TensorElement { fp16, bf16, fp32, fp8 };
 TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
                           const int64_t* strides, const int* box);
 
@@ -36,10 +37,12 @@ template <class T, size_t rank>
 TensorMap tensor_map(const T* data, const int64_t (&sizes)[rank], const int64_t (&strides)[rank - 1],
                      const int (&box)[rank]) {
   static_assert(rank >= 2 && rank <= 4);
-  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>);
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float> ||
+                sizeof(T) == 1);
   const TensorElement element = std::is_same_v<T, __half>          ? TensorElement::fp16
                                 : std::is_same_v<T, __nv_bfloat16> ? TensorElement::bf16
-                                                                   : TensorElement::fp32;
+                                : std::is_same_v<T, float>         ? TensorElement::fp32
+                                                                   : TensorElement::fp8;
   return make_tensor_map(element, int(rank), data, sizes, strides, box);
 }
 

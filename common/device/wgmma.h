@@ -1,6 +1,6 @@
 // The tensor core's matrix product of a warpgroup, four warps: D[64, N] += A[64, 16] B[16, N], fp16 or bf16 in, fp32
-// out. PTX ISA, "wgmma.mma_async" and "Asynchronous Warpgroup Level Matrix Instructions". Compute capability 9.0, and
-// no other: sm_90a.
+// out; or, of the numbers of eight bits in device/fp8.h, D[64, N] += A[64, 32] B[32, N]. PTX ISA, "wgmma.mma_async" and
+// "Asynchronous Warpgroup Level Matrix Instructions". Compute capability 9.0, and no other: sm_90a.
 //
 // The product runs while the threads go on. wgmma_commit() closes those started since the last commit into a group, and
 // wgmma_wait<n>() waits until at most n of the latest groups are unfinished. Until then D belongs to the hardware, and
@@ -23,25 +23,46 @@
 // The descriptor of a matrix has where it begins and two distances:
 //
 //   bits 0-13    address / 16           bits 32-45   from eight rows to the next eight, / 16: 1024 / 16 = 64
-//   bits 16-29   Major::mn: from a page to the next, in bytes / 16     bits 62-63   1, the swizzle of 128 bytes
+//   bits 16-29   Major::mn: from a page to the next, in bytes / 16     bits 62-63   1, the swizzle of 128 bytes; 2, of
+//   64
 //
 // For V with pages of 80 rows at address 0x8400: 0x8400 / 16 = 0x840; 80 * 128 / 16 = 0x280; the descriptor is
 // 0x40000040'02800840. The next 16 rows begin 2048 / 16 = 0x80 further on: 0x40000040'028008c0.
+//
+// Of eight bits, an instruction takes 32 of the inner index, which are 32 bytes as well. Both matrices are Major::k:
+// there is no other form. A row of a page is 128 of the inner index; rows of 64 bytes are swizzled over these (the
+// chunks' places are c ^ r / 2 % 4) and eight of them are 512 bytes. D lies as ever, but A in registers has four
+// elements to a register, not two: a[r] of a lane are those of row lane / 4 + 8 (r % 2) from 4 (lane % 4) + 16 (r / 2)
+// on.
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "device/cuda.h"
+#include "device/fp8.h"
 #include "device/shared_address.h"
 
 constexpr int warpgroup_threads = 128;  // four warps
 constexpr int wgmma_rows = 64;          // of D, 16 to a warp
 enum class Major { k, mn };
 
-__device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared, int page_bytes = 0, int stride_bytes = 1024) {
+// The types that are multiplied. PTX has their names.
+enum class WgmmaType { f16, bf16, e4m3, e5m2, none };
+template <class T>
+constexpr WgmmaType wgmma_type = WgmmaType::none;
+template <>
+constexpr WgmmaType wgmma_type<__half> = WgmmaType::f16;
+template <>
+constexpr WgmmaType wgmma_type<__nv_bfloat16> = WgmmaType::bf16;
+template <>
+constexpr WgmmaType wgmma_type<__nv_fp8_e4m3> = WgmmaType::e4m3;
+template <>
+constexpr WgmmaType wgmma_type<__nv_fp8_e5m2> = WgmmaType::e5m2;
+
+__device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared, int page_bytes = 0, int stride_bytes = 1024,
+                                                     int swizzled_bytes = 128) {
   return uint64_t((shared_address(shared) & 0x3ffff) >> 4) | uint64_t(page_bytes >> 4) << 16 |
-         uint64_t(stride_bytes >> 4) << 32 | uint64_t(1) << 62;
+         uint64_t(stride_bytes >> 4) << 32 | uint64_t(swizzled_bytes == 128 ? 1 : 2) << 62;
 }
 
 // The same matrix, so many bytes further on.
@@ -129,14 +150,17 @@ __device__ __forceinline__ void wgmma_wait(D& d, E& e) {
 
 template <int N>
 constexpr bool wgmma_has_columns = (N >= 64 && N <= 192 && N % 16 == 0) || N == 256;
+template <class T, Major a_major, Major b_major>
+constexpr bool wgmma_has_form = wgmma_type<T> != WgmmaType::none &&
+                                (sizeof(T) == 2 || (a_major == Major::k && b_major == Major::k));
 
 // D += A B, or D = A B if not `accumulate`, with A and B in shared memory: their descriptors, and their majors.
 template <class T, Major a_major = Major::k, Major b_major = Major::k, int fragments>
 __device__ __forceinline__ void wgmma(float (&d)[fragments][4], uint64_t a, uint64_t b, bool accumulate) {
-  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
+  static_assert(wgmma_has_form<T, a_major, b_major>);
   static_assert(wgmma_has_columns<8 * fragments>, "N is 64 to 192 in steps of 16, or 256");
 #ifdef WORKBOOK_SIMT
-  simt::wgmma(std::is_same_v<T, __half>, 8 * fragments, d[0], a, a_major == Major::mn, b, b_major == Major::mn,
+  simt::wgmma(simt::Element(wgmma_type<T>), 8 * fragments, d[0], a, a_major == Major::mn, b, b_major == Major::mn,
               accumulate);
 #else
   wgmma_ptx::from_shared<T, a_major == Major::mn, b_major == Major::mn>(d, a, b, accumulate);
@@ -146,11 +170,11 @@ __device__ __forceinline__ void wgmma(float (&d)[fragments][4], uint64_t a, uint
 // The same with A in registers.
 template <class T, Major b_major = Major::k, int fragments>
 __device__ __forceinline__ void wgmma(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b, bool accumulate) {
-  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
+  static_assert(wgmma_has_form<T, Major::k, b_major>);
   static_assert(wgmma_has_columns<8 * fragments>, "N is 64 to 192 in steps of 16, or 256");
 #ifdef WORKBOOK_SIMT
   simt::registers_read(a, 4);
-  simt::wgmma(std::is_same_v<T, __half>, 8 * fragments, d[0], a, b, b_major == Major::mn, accumulate);
+  simt::wgmma(simt::Element(wgmma_type<T>), 8 * fragments, d[0], a, b, b_major == Major::mn, accumulate);
 #else
   wgmma_ptx::from_registers<T, b_major == Major::mn>(d, a, b, accumulate);
 #endif

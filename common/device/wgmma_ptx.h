@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "device/cuda.h"
 
@@ -56,40 +55,57 @@ namespace wgmma_ptx {
                "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", accumulate, 1, 1, %" #B_MN ";\n}" \
                : D##N                                                                                   \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(accumulate)), "n"(int(b_mn)))
-#define BOTH_TYPES(N, FORM, ...)                                                            \
-  if constexpr (fragments == N / 8 && std::is_same_v<T, __half>) FORM(N, f16, __VA_ARGS__); \
-  if constexpr (fragments == N / 8 && std::is_same_v<T, __nv_bfloat16>) FORM(N, bf16, __VA_ARGS__)
+// The same of eight bits, which have no majors to say.
+#define FROM_SHARED_FP8(N, T, A, B, ACCUMULATE, ...)                                           \
+  asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #ACCUMULATE              \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k32.f32." #T "." #T " {" NAMES##N \
+               "}, %" #A ", %" #B ", accumulate, 1, 1;\n}"                                     \
+               : D##N                                                                          \
+               : "l"(a), "l"(b), "r"(int(accumulate)))
+#define FROM_REGISTERS_FP8(N, T, A0, A1, A2, A3, B, ACCUMULATE, ...)                           \
+  asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #ACCUMULATE              \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k32.f32." #T "." #T " {" NAMES##N \
+               "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", accumulate, 1, 1;\n}"    \
+               : D##N                                                                          \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(accumulate)))
+#define ALL_TYPES(N, FORM, ...)                                                                           \
+  if constexpr (fragments == N / 8 && wgmma_type<T> == WgmmaType::f16) FORM(N, f16, __VA_ARGS__);         \
+  if constexpr (fragments == N / 8 && wgmma_type<T> == WgmmaType::bf16) FORM(N, bf16, __VA_ARGS__);       \
+  if constexpr (fragments == N / 8 && wgmma_type<T> == WgmmaType::e4m3) FORM##_FP8(N, e4m3, __VA_ARGS__); \
+  if constexpr (fragments == N / 8 && wgmma_type<T> == WgmmaType::e5m2) FORM##_FP8(N, e5m2, __VA_ARGS__)
 
 template <class T, bool a_mn, bool b_mn, int fragments>
 __device__ __forceinline__ void from_shared(float (&d)[fragments][4], uint64_t a, uint64_t b, bool accumulate) {
-  BOTH_TYPES(64, FROM_SHARED, 32, 33, 34, 35, 36);
-  BOTH_TYPES(80, FROM_SHARED, 40, 41, 42, 43, 44);
-  BOTH_TYPES(96, FROM_SHARED, 48, 49, 50, 51, 52);
-  BOTH_TYPES(112, FROM_SHARED, 56, 57, 58, 59, 60);
-  BOTH_TYPES(128, FROM_SHARED, 64, 65, 66, 67, 68);
-  BOTH_TYPES(144, FROM_SHARED, 72, 73, 74, 75, 76);
-  BOTH_TYPES(160, FROM_SHARED, 80, 81, 82, 83, 84);
-  BOTH_TYPES(176, FROM_SHARED, 88, 89, 90, 91, 92);
-  BOTH_TYPES(192, FROM_SHARED, 96, 97, 98, 99, 100);
-  BOTH_TYPES(256, FROM_SHARED, 128, 129, 130, 131, 132);
+  ALL_TYPES(64, FROM_SHARED, 32, 33, 34, 35, 36);
+  ALL_TYPES(80, FROM_SHARED, 40, 41, 42, 43, 44);
+  ALL_TYPES(96, FROM_SHARED, 48, 49, 50, 51, 52);
+  ALL_TYPES(112, FROM_SHARED, 56, 57, 58, 59, 60);
+  ALL_TYPES(128, FROM_SHARED, 64, 65, 66, 67, 68);
+  ALL_TYPES(144, FROM_SHARED, 72, 73, 74, 75, 76);
+  ALL_TYPES(160, FROM_SHARED, 80, 81, 82, 83, 84);
+  ALL_TYPES(176, FROM_SHARED, 88, 89, 90, 91, 92);
+  ALL_TYPES(192, FROM_SHARED, 96, 97, 98, 99, 100);
+  ALL_TYPES(256, FROM_SHARED, 128, 129, 130, 131, 132);
 }
 
 template <class T, bool b_mn, int fragments>
 __device__ __forceinline__ void from_registers(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b,
                                                bool accumulate) {
-  BOTH_TYPES(64, FROM_REGISTERS, 32, 33, 34, 35, 36, 37, 38);
-  BOTH_TYPES(80, FROM_REGISTERS, 40, 41, 42, 43, 44, 45, 46);
-  BOTH_TYPES(96, FROM_REGISTERS, 48, 49, 50, 51, 52, 53, 54);
-  BOTH_TYPES(112, FROM_REGISTERS, 56, 57, 58, 59, 60, 61, 62);
-  BOTH_TYPES(128, FROM_REGISTERS, 64, 65, 66, 67, 68, 69, 70);
-  BOTH_TYPES(144, FROM_REGISTERS, 72, 73, 74, 75, 76, 77, 78);
-  BOTH_TYPES(160, FROM_REGISTERS, 80, 81, 82, 83, 84, 85, 86);
-  BOTH_TYPES(176, FROM_REGISTERS, 88, 89, 90, 91, 92, 93, 94);
-  BOTH_TYPES(192, FROM_REGISTERS, 96, 97, 98, 99, 100, 101, 102);
-  BOTH_TYPES(256, FROM_REGISTERS, 128, 129, 130, 131, 132, 133, 134);
+  ALL_TYPES(64, FROM_REGISTERS, 32, 33, 34, 35, 36, 37, 38);
+  ALL_TYPES(80, FROM_REGISTERS, 40, 41, 42, 43, 44, 45, 46);
+  ALL_TYPES(96, FROM_REGISTERS, 48, 49, 50, 51, 52, 53, 54);
+  ALL_TYPES(112, FROM_REGISTERS, 56, 57, 58, 59, 60, 61, 62);
+  ALL_TYPES(128, FROM_REGISTERS, 64, 65, 66, 67, 68, 69, 70);
+  ALL_TYPES(144, FROM_REGISTERS, 72, 73, 74, 75, 76, 77, 78);
+  ALL_TYPES(160, FROM_REGISTERS, 80, 81, 82, 83, 84, 85, 86);
+  ALL_TYPES(176, FROM_REGISTERS, 88, 89, 90, 91, 92, 93, 94);
+  ALL_TYPES(192, FROM_REGISTERS, 96, 97, 98, 99, 100, 101, 102);
+  ALL_TYPES(256, FROM_REGISTERS, 128, 129, 130, 131, 132, 133, 134);
 }
 
-#undef BOTH_TYPES
+#undef ALL_TYPES
+#undef FROM_REGISTERS_FP8
+#undef FROM_SHARED_FP8
 #undef FROM_REGISTERS
 #undef FROM_SHARED
 #undef NAMES256

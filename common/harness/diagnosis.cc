@@ -36,7 +36,12 @@ struct Stages {
 
 double rounding_unit(attention::DType type) { return type == attention::DType::fp16 ? 0x1p-11 : 0x1p-8; }
 
-std::vector<Stages> make_stages(const Problem& p, const HostTensors& in, const ForwardResult& given) {
+// A weight of eight bits is off by at most 2^-4 of itself, or of the least normal number, 2^-6.
+constexpr double fp8_rounding_unit = 0x1p-6, least_normal_fp8 = 0x1p-6;  // tolerances are four units
+
+std::vector<Stages> make_stages(const Problem& p, const HostTensors& unrounded, const ForwardResult& given) {
+  const HostTensors rounded = p.eight_bits ? in_eight_bits(unrounded) : HostTensors();
+  const HostTensors& in = p.eight_bits ? rounded : unrounded;
   const double unit = rounding_unit(p.dtype);
   constexpr double sums = 0x1p-18;  // in fp32, of the sum of all terms' sizes
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
@@ -342,7 +347,8 @@ class Comparer {
         sums.l += weight;
         sums.l_tolerance += weight * (1e-4 + 2 * s_tolerance(row, int64_t(key)));
         sums.o += weight * stages_of(row).v.row(Eigen::Index(key)).transpose();
-        sums.o_size += weight * stages_of(row).v.row(Eigen::Index(key)).transpose().cwiseAbs();
+        const double rounded_as = p_.eight_bits ? std::max(weight, least_normal_fp8) : weight;
+        sums.o_size += rounded_as * stages_of(row).v.row(Eigen::Index(key)).transpose().cwiseAbs();
       }
       if (!any) return {};  // what l and O are until a key has come is the kernel's affair
       found.push_back(sums);
@@ -363,7 +369,7 @@ class Comparer {
   }
 
   void outputs(const Values& all) {
-    const double unit = rounding_unit(p_.dtype);
+    const double unit = p_.eight_bits ? fp8_rounding_unit : rounding_unit(p_.dtype);
     for (auto begin = all.begin(); begin != all.end();) {
       const int64_t row = begin->first.first;
       const auto end = all.lower_bound({row + 1, 0});

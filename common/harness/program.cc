@@ -197,6 +197,7 @@ Options parse(int argc, char** argv) {
                   std::to_string(p.head_dim));
   p.scale = scale != 0 ? scale : attention::default_scale(*padded_from ? options.padded_from : p.head_dim);
   p.rope = the_chapter().rope;
+  p.eight_bits = the_chapter().rungs.back().forward.eight_bits;
   if (p.packed) p = packed(p);
   if (p.blocks != BlockPattern::none) p = with_blocks(p, p.blocks);
 

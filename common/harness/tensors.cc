@@ -6,6 +6,7 @@
 #include <iterator>
 #include <random>
 
+#include "device/fp8.h"
 #include "device/numeric.h"
 #include "harness/parallel.h"
 #include "reference/attention.h"
@@ -224,6 +225,17 @@ std::vector<To> converted(const std::vector<From>& from, Convert&& convert) {
   return to;
 }
 
+// In fp32, as kernels do: to the bit.
+std::vector<float> rounded_to_eight_bits(const std::vector<float>& tensor) {
+  float largest = smallest_divisor;
+  for (const float x : tensor)
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  const float scale = largest / largest_e4m3, inverse = largest_e4m3 / largest;
+  return converted<float>(tensor, [=](float x) {
+    return std::isfinite(x) ? to_float(from_float<__nv_fp8_e4m3>(x * inverse)) * scale : NAN;
+  });
+}
+
 template <class T>
 std::vector<uint16_t> to_storage_as(const std::vector<float>& values) {
   return converted<uint16_t>(values, [](float x) { return std::bit_cast<uint16_t>(from_float<T>(x)); });
@@ -235,6 +247,10 @@ std::vector<float> from_storage_as(const std::vector<uint16_t>& bits) {
 }
 
 }  // namespace
+
+HostTensors in_eight_bits(const HostTensors& t) {
+  return {rounded_to_eight_bits(t.q), rounded_to_eight_bits(t.k), rounded_to_eight_bits(t.v), t.d_o, t.alibi, t.sink};
+}
 
 std::vector<uint16_t> to_storage(const std::vector<float>& values, DType dtype) {
   return dtype == DType::fp16 ? to_storage_as<__half>(values) : to_storage_as<__nv_bfloat16>(values);

@@ -58,6 +58,9 @@ struct HostTensors {
 // the problem's head_dim or v_dim().
 attention::Strides strides(const attention::Problem& problem, int heads, int rows, int D);
 
+// What a problem in eight bits makes of its inputs: of Q, K and V each element's e4m3 times the tensor's scale.
+HostTensors in_eight_bits(const HostTensors& inputs);
+
 // The same numbers for the same seed on every machine.
 HostTensors make_inputs(const attention::Problem& problem, InputKind kind, uint64_t seed);
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "attention/block_mask.h"
+#include "device/fp8.h"
 #include "device/numeric.h"
 
 namespace reference {
@@ -31,6 +32,7 @@ Round rounding(attention::DType type) {
 
 Rounding plain(attention::DType type) { return {rounding(type), rounding(type), rounding(type)}; }
 Rounding tensor_cores(attention::DType type) { return {exact, rounding(type), rounding(type)}; }
+Rounding eight_bits(attention::DType results) { return {exact, round_to<__nv_fp8_e4m3>, rounding(results), true}; }
 
 namespace {
 
@@ -73,7 +75,13 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
   }
   f.p = rounded(f.p, rounding.sums);
 
-  f.o = rounded(rounded(f.p, rounding.operands) * v, rounding.results);
+  if (rounding.relative) {
+    const Vector largest = f.p.rowwise().maxCoeff().cwiseMax(std::numeric_limits<double>::min());  // a row may be zero
+    const Matrix p = largest.asDiagonal() * rounded(largest.cwiseInverse().asDiagonal() * f.p, rounding.operands);
+    f.o = rounded(p * v, rounding.results);
+  } else {
+    f.o = rounded(rounded(f.p, rounding.operands) * v, rounding.results);
+  }
   return f;
 }
 

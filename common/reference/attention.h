@@ -38,10 +38,12 @@ struct Rounding {
   Round sums = exact;      // S and dP, and what is made of them: P and dS
   Round operands = exact;  // P and dS where they enter a product
   Round results = exact;   // O, dQ, dK and dV; with RoPE, Q and K once they are rotated
+  bool relative = false;   // P where it enters a product is rounded as a multiple of its row's largest element
 };
 Rounding plain(attention::DType type);  // everything is stored in that type
 Rounding tensor_cores(
     attention::DType type);  // only what tensor cores need so: sums stay in fp32, and P and dS with them
+Rounding eight_bits(attention::DType results);  // a forward whose P is e4m3
 
 // ---- One head ------------------------------------------------------------------------------------------------
 

@@ -59,9 +59,9 @@ class BulkGroups {
 
 template <class Visit>
 void BulkCopy::pieces_of_a_row(char* row, char* from, std::uintptr_t row_address, bool inside, Visit visit) const {
-  const int elements = 16 / map.element_bytes;
-  for (int chunk = 0; chunk < 8; ++chunk) {
-    char* const place = row + 16 * (chunk ^ static_cast<int>(row_address / 128 % 8));
+  const int elements = 16 / map.element_bytes, chunks = map.row_bytes() / 16;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    char* const place = row + 16 * (chunk ^ static_cast<int>(row_address / 128) % chunks);
     const std::int64_t first = at[0] + std::int64_t(chunk) * elements;  // column in the tensor
     const auto within = [&](std::int64_t column) {
       return inside ? static_cast<int>(std::clamp<std::int64_t>(column - first, 0, elements)) * map.element_bytes : 0;
@@ -92,7 +92,7 @@ void BulkCopy::for_each_piece(Visit visit) const {
           inside = inside && index[i] >= 0 && index[i] < map.sizes[i];
           from += index[i] * map.strides[i];
         }
-        pieces_of_a_row(shared + 128 * row, from, address + 128 * row, inside, visit);
+        pieces_of_a_row(shared + map.row_bytes() * row, from, address + map.row_bytes() * row, inside, visit);
       }
 }
 

@@ -331,12 +331,16 @@ void fence_proxy_async(const char* file, int line) {
   self.observe(&Observer::proxy_fence);
 }
 
-void wgmma(bool fp16, int columns, float* d, std::uint64_t a, bool a_mn, std::uint64_t b, bool b_mn, bool accumulate) {
-  call_product({{fp16, false, accumulate, columns, {a, a_mn}, {b, b_mn}}, d, nullptr, __builtin_return_address(0)});
+void wgmma(Element element, int columns, float* d, std::uint64_t a, bool a_mn, std::uint64_t b, bool b_mn,
+           bool accumulate) {
+  call_product(
+      {{false, accumulate, columns, {a, a_mn, element}, {b, b_mn, element}}, d, nullptr, __builtin_return_address(0)});
 }
 
-void wgmma(bool fp16, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn, bool accumulate) {
-  call_product({{fp16, true, accumulate, columns, {}, {b, b_mn}}, d, a, __builtin_return_address(0)});
+void wgmma(Element element, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn,
+           bool accumulate) {
+  call_product(
+      {{true, accumulate, columns, {0, false, element}, {b, b_mn, element}}, d, a, __builtin_return_address(0)});
 }
 
 void wgmma(const ProductForm& form, float* const* d, const std::uint32_t* a, const void* pc) {

@@ -8,8 +8,11 @@
 namespace simt {
 
 struct ProductForm;
+// What a product multiplies. It takes 32 bytes of the inner index: 16 elements of 16 bits, or 32 of 8.
+enum class Element : std::uint8_t { fp16, bf16, e4m3, e5m2 };
 
-// A tensor in global memory, and the boxes of it that are copied. Innermost dimension first.
+// A tensor in global memory, and the boxes of it that are copied. Innermost dimension first. A row of a box is swizzled
+// over all of its bytes, 128 or 64.
 struct TensorMap {
   void* data;
   int element_bytes;
@@ -17,6 +20,8 @@ struct TensorMap {
   std::int64_t sizes[4];    // in elements
   std::int64_t strides[4];  // in bytes
   int box[4];               // in elements
+
+  int row_bytes() const { return box[0] * element_bytes; }  // of a box
 };
 
 // Where PTX would say that this place in shared memory is: what swizzles and descriptors depend on.
@@ -57,11 +62,13 @@ void bulk_wait(int pending_groups, bool only_read, const char* file, int line);
 
 void fence_proxy_async(const char* file, int line);
 
-// d[64, columns] += a[64, 16] b[16, columns], or = if not `accumulate`. d is the calling thread's share, columns / 2
-// floats, which are poison until a wait; a and b are descriptors, or a the thread's four registers. `mn` says of a
-// matrix in shared memory that its rows are not along the products' inner index.
-void wgmma(bool fp16, int columns, float* d, std::uint64_t a, bool a_mn, std::uint64_t b, bool b_mn, bool accumulate);
-void wgmma(bool fp16, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn, bool accumulate);
+// d[64, columns] += a[64, depth] b[depth, columns], or = if not `accumulate`, where a depth of 16-bit elements is 16,
+// and of others 32. d is the calling thread's share, columns / 2 floats, which are poison until a wait; a and b are
+// descriptors, or a the thread's four registers. `mn` says of a matrix in shared memory that its rows are not along the
+// products' inner index.
+void wgmma(Element element, int columns, float* d, std::uint64_t a, bool a_mn, std::uint64_t b, bool b_mn,
+           bool accumulate);
+void wgmma(Element element, int columns, float* d, const std::uint32_t* a, std::uint64_t b, bool b_mn, bool accumulate);
 // Any form of it, with d where each of its columns / 2 pointers says, and a as registers or null.
 void wgmma(const ProductForm& form, float* const* d, const std::uint32_t* a, const void* pc);
 void wgmma_fence();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simt/cuda/fp8.h"
 #include "simt/cuda/half.h"
 #include "simt/engine/engine.h"
 
@@ -21,52 +22,79 @@ void for_each_share(int columns, Visit visit) {
 
 bool is_poison(float x) { return std::bit_cast<std::uint32_t>(x) == 0xffffffff; }
 
-template <bool fp16>
-float element_value(std::uint16_t bits) {
-  return fp16 ? half_value(bits) : bfloat16_value(bits);
+const auto fp8_values = [] {
+  std::array<std::array<float, 256>, 2> values;
+  for (const auto type : {__NV_E4M3, __NV_E5M2})
+    for (unsigned bits = 0; bits < 256; ++bits)
+      values[type == __NV_E5M2][bits] = fp8_value(static_cast<unsigned char>(bits), type);
+  return values;
+}();
+
+template <Element element>
+float value_of(const char* at) {
+  if constexpr (is_fp8(element)) return fp8_values[element == Element::e5m2][static_cast<unsigned char>(*at)];
+  std::uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return element == Element::fp16 ? half_value(bits) : bfloat16_value(bits);
 }
 
-// [rows][16] or, transposed, [16][rows] floats of a matrix in shared memory.
-template <bool fp16, class Place>
+// f<element>(), of the one that it is.
+template <class F>
+void by_element(Element element, F&& f) {
+  switch (element) {
+    case Element::fp16:
+      return f.template operator()<Element::fp16>();
+    case Element::bf16:
+      return f.template operator()<Element::bf16>();
+    case Element::e4m3:
+      return f.template operator()<Element::e4m3>();
+    case Element::e5m2:
+      return f.template operator()<Element::e5m2>();
+  }
+}
+
+// [rows][depth] or, transposed, [depth][rows] floats of a matrix in shared memory.
+template <class Place>
 void read_matrix(const MatrixInShared& matrix, int first, int rows, const Worker& worker, Place place) {
   const int row_step = matrix.mn ? 1 : 0, k_step = matrix.mn ? 0 : 1;
-  matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int row, int k) {
-    std::uint16_t elements[8];
-    std::memcpy(elements, worker.shared().at(address), sizeof elements);
-    for (int i = 0; i < 8; ++i) place(row - first + i * row_step, k + i * k_step) = element_value<fp16>(elements[i]);
+  by_element(matrix.element, [&]<Element element>() {
+    matrix.for_each_chunk(first, rows, [&](std::uint32_t address, int row, int k) {
+      const char* const chunk = static_cast<const char*>(worker.shared().at(address));
+      for (int i = 0; i < 16 / bytes_of(element); ++i)
+        place(row - first + i * row_step, k + i * k_step) = value_of<element>(chunk + i * bytes_of(element));
+    });
   });
 }
 
 }  // namespace
 
-template <bool fp16>
 void Products::read_operands(const Product& product, const Worker& worker) {
   const ProductForm& form = product.form;
   auto& [a, b] = operands_;
   if (form.a_in_registers) {
-    for (int lane = 0; lane < 32; ++lane)
-      for (int r = 0; r < 4; ++r)
-        for (int i = 0; i < 2; ++i)
-          a[lane / 4 + r % 2 * 8][lane % 4 * 2 + r / 2 * 8 + i] =
-              element_value<fp16>(static_cast<std::uint16_t>(product.a[lane][r] >> 16 * i));
+    by_element(form.a.element, [&]<Element element>() {
+      constexpr int elements = 4 / bytes_of(element);  // of a register
+      for (int lane = 0; lane < 32; ++lane)
+        for (int r = 0; r < 4; ++r)
+          for (int i = 0; i < elements; ++i)
+            a[lane / 4 + r % 2 * 8][lane % 4 * elements + r / 2 * 4 * elements + i] =
+                value_of<element>(reinterpret_cast<const char*>(&product.a[lane][r]) + i * bytes_of(element));
+    });
   } else {
-    read_matrix<fp16>(form.a, static_cast<int>(product.warp % 4) * 16, 16, worker,
-                      [&](int row, int k) -> float& { return a[row][k]; });
+    read_matrix(form.a, static_cast<int>(product.warp % 4) * 16, 16, worker,
+                [&](int row, int k) -> float& { return a[row][k]; });
   }
   if (form.negated)
     for (auto& row : a)
       for (float& element : row) element = -element;
-  read_matrix<fp16>(form.b, 0, form.columns, worker, [&](int column, int k) -> float& { return b[k][column]; });
+  read_matrix(form.b, 0, form.columns, worker, [&](int column, int k) -> float& { return b[k][column]; });
 }
 
 // sum[16][columns] += the warp's rows of A times B. Four rows and eight columns at a time, so that no sum waits for the
 // one before it; each in the order of k.
 void Products::multiply(const Product& product, const Worker& worker, float* sum) {
-  if (product.form.fp16)
-    read_operands<true>(product, worker);
-  else
-    read_operands<false>(product, worker);
-  const int columns = product.form.columns;
+  read_operands(product, worker);
+  const int columns = product.form.columns, depth = depth_of(product.form.b.element);
   using Four = float __attribute__((vector_size(4 * sizeof(float)), aligned(4)));
   const auto& [a, b] = operands_;
   const auto four = [](auto* from) { return reinterpret_cast<const Four*>(from); };
@@ -79,7 +107,7 @@ void Products::multiply(const Product& product, const Worker& worker, float* sum
         sums[r][0] = *four(to + r * columns);
         sums[r][1] = *four(to + r * columns + 4);
       }
-      for (int k = 0; k < 16; ++k) {
+      for (int k = 0; k < depth; ++k) {
         const Four left = *four(b[k] + column), right = *four(b[k] + column + 4);
 #pragma GCC unroll 4
         for (int r = 0; r < 4; ++r) {
@@ -108,20 +136,24 @@ void Products::check(const Product& product, Worker& worker) const {
   };
   const auto check_matrix = [&](const MatrixInShared& matrix, int rows, const std::string& name) {
     const std::string descriptor = "the descriptor of " + name + " has ";
-    if (matrix.descriptor >> 62 != 1 || (matrix.descriptor >> 49 & 7) != 0)
-      wrong(descriptor + "another layout than the swizzle of 128 bytes");
-    if (matrix.stride_bytes() == 0 || matrix.stride_bytes() % 1024 != 0)
+    const std::uint64_t layout = matrix.descriptor >> 62;
+    if ((layout != 1 && (layout != 2 || matrix.mn)) || (matrix.descriptor >> 49 & 7) != 0)
+      wrong(descriptor + "another layout than the swizzle of 128 bytes" +
+            (matrix.mn ? "" : ", or of 64 for rows of so many"));
+    const std::uint32_t row_bytes = matrix.row_bytes(), eight_rows = 8 * row_bytes;
+    if (matrix.stride_bytes() == 0 || matrix.stride_bytes() % eight_rows != 0)
       wrong(descriptor + "a stride of " + std::to_string(matrix.stride_bytes()) +
-            " bytes from eight rows to the next eight: must be a multiple of 1024, since they take that much");
+            " bytes from eight rows to the next eight: must be a multiple of " + std::to_string(eight_rows) +
+            ", since they take that much");
     if (matrix.mn && rows > 64 && (matrix.page_bytes() == 0 || matrix.page_bytes() % 1024 != 0))
       wrong(descriptor + std::to_string(matrix.page_bytes()) +
             " bytes from a page to the next: must be a multiple of 1024, since a page is whole groups of eight rows");
-    if (matrix.start() / 128 % 8 != 0)
-      wrong(descriptor + "an address that is " + std::to_string(matrix.start() % 1024) +
-            " bytes behind a multiple of 1024: must be in the first of eight rows");
-    if (matrix.mn ? matrix.start() % 128 != 0 : matrix.start() % 128 > 96)
-      wrong(descriptor + "an address at byte " + std::to_string(matrix.start() % 128) +
-            " of a row: 16 elements do not fit behind it");
+    if (matrix.start() / row_bytes % 8 != 0)
+      wrong(descriptor + "an address that is " + std::to_string(matrix.start() % eight_rows) +
+            " bytes behind a multiple of " + std::to_string(eight_rows) + ": must be in the first of eight rows");
+    if (matrix.mn ? matrix.start() % 128 != 0 : matrix.start() % row_bytes > row_bytes - 32)
+      wrong(descriptor + "an address at byte " + std::to_string(matrix.start() % row_bytes) +
+            " of a row: " + std::to_string(depth_of(matrix.element)) + " elements do not fit behind it");
     matrix.for_each_chunk(0, rows, [&](std::uint32_t address, int, int) {
       if (worker.shared().at(address) == nullptr)
         wrong(descriptor + "address " + std::to_string(matrix.start()) + ", " + std::to_string(matrix.page_bytes()) +

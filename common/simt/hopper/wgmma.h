@@ -10,23 +10,32 @@
 
 #include "simt/engine/copy.h"
 #include "simt/engine/wait.h"
+#include "simt/hopper/hopper.h"
 
 namespace simt {
+
+constexpr bool is_fp8(Element element) { return element >= Element::e4m3; }
+constexpr int bytes_of(Element element) { return is_fp8(element) ? 1 : 2; }
+constexpr int depth_of(Element element) { return 32 / bytes_of(element); }
 
 // A matrix in shared memory, by its descriptor.
 struct MatrixInShared {
   std::uint64_t descriptor;
-  bool mn;  // its rows are not along the products' inner index
+  bool mn;  // its rows are not along the products' inner index; of 16-bit elements alone
+  Element element;
 
   std::uint32_t start() const { return static_cast<std::uint32_t>(descriptor & 0x3fff) << 4; }
   std::uint32_t page_bytes() const { return static_cast<std::uint32_t>(descriptor >> 16 & 0x3fff) << 4; }
   std::uint32_t stride_bytes() const { return static_cast<std::uint32_t>(descriptor >> 32 & 0x3fff) << 4; }
+  // Of a row, and of the swizzle: 128 or 64.
+  std::uint32_t row_bytes() const { return descriptor >> 62 == 2 ? 64 : 128; }
 
-  // The chunks of 16 bytes that hold rows first to first + rows, 16 of the inner index each: visit(address, row, k).
-  // The chunk's eight elements are (row, k), (row, k + 1) and so on, or (row, k), (row + 1, k) and so on if `mn`.
+  // The chunks of 16 bytes that hold rows first to first + rows, 32 bytes of the inner index each: visit(address, row,
+  // k). The chunk's elements are (row, k), (row, k + 1) and so on, or (row, k), (row + 1, k) and so on if `mn`.
   template <class Visit>
   void for_each_chunk(int first, int rows, Visit visit) const {
-    const auto swizzled = [](std::uint32_t address) { return address ^ (address >> 7 & 7) << 4; };
+    const std::uint32_t places = row_bytes() / 16 - 1;
+    const auto swizzled = [=](std::uint32_t address) { return address ^ (address >> 7 & places) << 4; };
     if (mn) {
       for (int k = 0; k < 16; ++k)
         for (int row = first; row < first + rows; row += 8)
@@ -34,8 +43,9 @@ struct MatrixInShared {
                 k);
     } else {
       for (int row = first; row < first + rows; ++row)
-        for (int k = 0; k < 16; k += 8)
-          visit(swizzled(start() + row / 8 * stride_bytes() + row % 8 * 128 + k * 2), row, k);
+        for (std::uint32_t chunk = 0; chunk < 2; ++chunk)
+          visit(swizzled(start() + row / 8 * stride_bytes() + row % 8 * row_bytes() + chunk * 16), row,
+                static_cast<int>(chunk) * depth_of(element) / 2);
     }
   }
 
@@ -44,11 +54,10 @@ struct MatrixInShared {
 
 // What all threads of a warpgroup say together.
 struct ProductForm {
-  bool fp16;
   bool a_in_registers;
   bool accumulate;
-  int columns;  // N
-  MatrixInShared a, b;
+  int columns;           // N
+  MatrixInShared a, b;   // of an A in registers, its element alone
   bool negated = false;  // -A B
 
   bool operator==(const ProductForm&) const = default;
@@ -102,12 +111,11 @@ class Products {
   };
 
   void check(const Product& product, Worker& worker) const;
-  template <bool fp16>
   void read_operands(const Product& product, const Worker& worker);
   void multiply(const Product& product, const Worker& worker, float* sum);
 
   struct {
-    float a[16][16], b[16][256];
+    float a[16][32], b[32][256];
   } operands_;  // of the product that is being calculated
   std::array<OfWarp, max_warps> warps_;
   std::array<std::vector<ProductForm>, max_warps / 4> forms_;  // [warpgroup]: those that any of its warps has started

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "simt/cuda/fp8.h"
 #include "simt/cuda/half.h"
 #include "simt/cuda/intrinsics.h"
 #include "simt/ptx/ptx_code.h"
@@ -435,8 +436,37 @@ void execute_cvt_tf32(PtxRun& run, const PtxInstruction& i) {
   run.set(i.arguments[0], bits, PtxType::b32);
 }
 
+// cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b: two floats become a pair of bytes, the first its upper one;
+// cvt.rn{.relu}.f16x2.e4m3x2 d, a: and back. `mode` is the type of eight bits.
+void execute_cvt_to_fp8(PtxRun& run, const PtxInstruction& i) {
+  const auto byte = [&](std::size_t argument) -> Bits {
+    const float x = from_bits<float>(run.get(i.arguments[argument], PtxType::f32));
+    return fp8_bits(i.has("relu") && x < 0 ? 0 : x, __NV_SATFINITE, static_cast<__nv_fp8_interpretation_t>(i.mode));
+  };
+  run.set(i.arguments[0], byte(1) << 8 | byte(2), PtxType::b16);
+}
+void execute_cvt_from_fp8(PtxRun& run, const PtxInstruction& i) {
+  const Bits pair = run.get(i.arguments[1], PtxType::b16);
+  const auto half = [&](Bits byte) -> Bits {
+    const float x = fp8_value(static_cast<unsigned char>(byte), static_cast<__nv_fp8_interpretation_t>(i.mode));
+    return half_bits(i.has("relu") && x < 0 ? 0 : x);
+  };
+  run.set(i.arguments[0], half(pair >> 8) << 16 | half(pair & 0xff), PtxType::b32);
+}
+
 PtxExecute choose_cvt(PtxInstruction& i) {
   if (i.opcode == "cvt.rna.tf32.f32") return execute_cvt_tf32;
+  for (const auto& [type, name] : {std::pair(__NV_E4M3, "e4m3x2"), {__NV_E5M2, "e5m2x2"}}) {
+    i.mode = type;
+    const std::string& last = i.pieces.back();
+    if (i.has(name) && last == "f32")
+      return i.only(1, {"rn", "satfinite", "relu", name}) && i.has("satfinite") && i.arguments.size() == 3
+                 ? execute_cvt_to_fp8
+                 : nullptr;
+    if (i.has(name) && last == name)
+      return i.only(1, {"rn", "relu", name}) && i.has("f16x2") && i.arguments.size() == 2 ? execute_cvt_from_fp8
+                                                                                          : nullptr;
+  }
   if (!i.only(1, {"rn", "rz", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "relu"})) return nullptr;
   i.from = i.last_type();
   i.type = i.type_before_last();

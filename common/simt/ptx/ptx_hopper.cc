@@ -171,6 +171,7 @@ PtxExecute choose_bulk_copy(PtxInstruction& i) {
 
 // wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {d, ..}, a, b, scale d, scale a, scale b, transposed a, b;
 // with A in registers: {d, ..}, {a, a, a, a}, b, scale d, scale a, scale b, transposed b;
+// m64n64k32.f32.e4m3.e5m2 and the like: the same without transpositions.
 static void execute_wgmma(PtxRun& run, const PtxInstruction& i) {
   const bool in_registers = i.arguments[1].form == PtxArgumentOf::vector;
   const auto immediate = [&](std::size_t n, const char* what, int one, int other) {
@@ -180,19 +181,22 @@ static void execute_wgmma(PtxRun& run, const PtxInstruction& i) {
                                           std::to_string(one) + " or " + std::to_string(other) + " are possible");
     return value == other;
   };
+  const auto a_element = static_cast<Element>(i.mode / 4), b_element = static_cast<Element>(i.mode % 4);
+  const bool fp8 = is_fp8(a_element);
   ProductForm form = {};
-  form.fp16 = i.type == PtxType::f16;
   form.a_in_registers = in_registers;
   form.accumulate = run.get(i.arguments[3], PtxType::pred) != 0;
   form.columns = i.count;
   form.negated = immediate(4, "the scale of A", 1, -1) != immediate(5, "the scale of B", 1, -1);
-  form.b = {run.get(i.arguments[2], PtxType::b64), immediate(in_registers ? 6 : 7, "B's transposition", 0, 1)};
+  form.a.element = a_element;
+  form.b = {run.get(i.arguments[2], PtxType::b64), !fp8 && immediate(in_registers ? 6 : 7, "B's transposition", 0, 1),
+            b_element};
   std::uint32_t a[4] = {};
   if (in_registers)
     for (std::size_t r = 0; r < 4; ++r)
       a[r] = static_cast<std::uint32_t>(run.get(i.arguments[1].values[r], PtxType::b32));
   else
-    form.a = {run.get(i.arguments[1], PtxType::b64), immediate(6, "A's transposition", 0, 1)};
+    form.a = {run.get(i.arguments[1], PtxType::b64), !fp8 && immediate(6, "A's transposition", 0, 1), a_element};
   float* d[128];
   for (int n = 0; n < i.count / 2; ++n) {
     d[n] = static_cast<float*>(run.place(i.arguments[0].values[static_cast<std::size_t>(n)]));
@@ -211,20 +215,29 @@ PtxExecute choose_wgmma(PtxInstruction& i) {
   int columns = 0;
   const std::string prefix = "wgmma.mma_async.sync.aligned.m64n";
   if (i.opcode.starts_with(prefix)) columns = std::atoi(i.opcode.c_str() + prefix.size());
-  const std::string shape = prefix + std::to_string(columns) + "k16.f32.";
-  const bool fp16 = i.opcode == shape + "f16.f16";
-  if (!fp16 && i.opcode != shape + "bf16.bf16")
+  const auto is = [&](const char* types) { return i.opcode == prefix + std::to_string(columns) + types; };
+  const struct {
+    const char* types;
+    Element a, b;
+  } forms[] = {
+      {"k16.f32.f16.f16", Element::fp16, Element::fp16},   {"k16.f32.bf16.bf16", Element::bf16, Element::bf16},
+      {"k32.f32.e4m3.e4m3", Element::e4m3, Element::e4m3}, {"k32.f32.e4m3.e5m2", Element::e4m3, Element::e5m2},
+      {"k32.f32.e5m2.e4m3", Element::e5m2, Element::e4m3}, {"k32.f32.e5m2.e5m2", Element::e5m2, Element::e5m2}};
+  const auto* const form = std::find_if(std::begin(forms), std::end(forms), [&](const auto& f) { return is(f.types); });
+  if (form == std::end(forms))
     return [](PtxRun& run, const PtxInstruction& i) {
-      run.fail(cudaErrorNotSupported, i.opcode +
-                                          ": of wgmma, the engine has m64nNk16 with sums in f32 of f16 or bf16: no fp8,"
-                                          " tf32, integers, sums in f16 or sparse matrices");
+      run.fail(cudaErrorNotSupported,
+               i.opcode +
+                   ": of wgmma, the engine has m64nNk16 of f16 or bf16 and m64nNk32 of e4m3 and e5m2, with sums "
+                   "in f32: no tf32, integers, sums in f16 or sparse matrices");
     };
-  const bool in_registers = i.arguments.size() == 7;
-  if (columns < 8 || columns > 256 || columns % 8 != 0 || (!in_registers && i.arguments.size() != 8) ||
+  const bool in_registers = i.arguments.size() > 1 && i.arguments[1].form == PtxArgumentOf::vector;
+  const std::size_t arguments = is_fp8(form->a) ? 6 : in_registers ? 7 : 8;
+  if (columns < 8 || columns > 256 || columns % 8 != 0 || i.arguments.size() != arguments ||
       i.arguments[0].values.size() != static_cast<std::size_t>(columns / 2) ||
       i.arguments[1].values.size() != (in_registers ? 4 : 1))
     return nullptr;
-  i.type = fp16 ? PtxType::f16 : PtxType::bf16;
+  i.mode = 4 * static_cast<int>(form->a) + static_cast<int>(form->b);
   i.count = columns;
   return execute_wgmma;
 }

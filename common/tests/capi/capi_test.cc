@@ -640,6 +640,9 @@ TEST_F(Capi, WantsTablesFromWhoRotatesAndFromNobodyElse) {
   for (const Chapter* chapter : all_chapters()) EXPECT_EQ(faw_rotates(chapter->name.c_str()), chapter->rope);
   EXPECT_EQ(faw_rotates("none"), 0);
   EXPECT_EQ(faw_rotates(nullptr), 0);
+  EXPECT_EQ(faw_rounds_to_eight_bits("13_fp8"), 1);
+  EXPECT_EQ(faw_rounds_to_eight_bits("12_variants"), 0);
+  EXPECT_EQ(faw_rounds_to_eight_bits("none"), 0);
   for (const Chapter* chapter : all_chapters()) EXPECT_EQ(faw_is_general(chapter->name.c_str()), chapter->general);
   EXPECT_EQ(faw_is_general("11_split_kv"), 0);
   EXPECT_EQ(faw_is_general("none"), 0);

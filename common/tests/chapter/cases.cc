@@ -20,7 +20,7 @@ std::string name(const Case& c) {
   text << "B" << p.batch << "_H" << p.heads << "_Hkv" << p.kv_heads << "_Nq" << p.seq_q << "_Nk" << p.seq_k << "_D"
        << p.head_dim << (extras(p) & attention::own_v ? "_Dv" + std::to_string(p.v_dim()) : "") << "_"
        << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_" << harness::name(c.inputs)
-       << (p.rope ? "_rope" : "");
+       << (p.rope ? "_rope" : "") << (p.eight_bits ? "_eight_bits" : "");
   const auto side = [](int keys) { return keys < 0 ? std::string("all") : std::to_string(keys); };
   if (extras(p) & attention::window) text << "_window_" << side(p.window_left) << "_" << side(p.window_right);
   if (extras(p) & attention::softcap) text << "_softcap" << p.softcap;

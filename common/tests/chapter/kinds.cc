@@ -833,6 +833,7 @@ namespace {
 template <class WrongWith, class Pass>
 std::string wrong_in(const WrongWith& wrong_with, const Pass& pass, Case c, bool rope) {
   c.problem.rope = rope;
+  c.problem.eight_bits = pass.eight_bits;
   try {
     return wrong_with(pass, c);
   } catch (const CudaError& error) {

@@ -64,7 +64,7 @@ class OfPlaces(unittest.TestCase):
 @needs_nvcc
 class ForAT4(OfPlaces):
     def test_for_a_t4(self):
-        others = {"10_hopper": {"90a"}, "11_split_kv": {"80", "90a"}, "12_variants": {"80", "90a"}}
+        others = {"10_hopper": {"90a"}, "13_fp8": {"90a"}, "11_split_kv": {"80", "90a"}, "12_variants": {"80", "90a"}}
         for place, codes in self.of_places("75").items():
             self.assertEqual(codes, others.get(place, {"80" if needs_ampere(place) else "75"}), place)
 
@@ -73,7 +73,7 @@ class ForAT4(OfPlaces):
 class ForAll(OfPlaces):
     def test_for_all(self):
         later = {*ALL} - {"75"}
-        others = {"10_hopper": {"90a"}, **dict.fromkeys(["11_split_kv", "12_variants"], {*later, "90a"})}
+        others = {"10_hopper": {"90a"}, "13_fp8": {"90a"}, **dict.fromkeys(["11_split_kv", "12_variants"], {*later, "90a"})}
         for place, codes in self.of_places(";".join(f"{code}-real" for code in ALL)).items():
             self.assertEqual(codes, others.get(place, later if needs_ampere(place) else {*ALL}), place)
 
@@ -118,9 +118,9 @@ class Compile06to09(Compiling):
 
 
 @needs_newest
-class Compile10to12(Compiling):
+class Compile10to13(Compiling):
     def test_for_hopper_and_for_all_gpus_from_ampere_on(self):
-        self.compile("10", "11", "12")
+        self.compile("10", "11", "12", "13")
 
 
 class SharedMemory(unittest.TestCase):

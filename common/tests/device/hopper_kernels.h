@@ -12,7 +12,7 @@ bool hopper_present();
 
 using Halves = std::vector<uint16_t>;
 
-// A tensor of 16-bit numbers, the innermost dimension first, and boxes of it whose rows are 64 of them.
+// A tensor of 16-bit numbers, the innermost dimension first, and boxes of it whose rows are 64 of them, or 32.
 struct Boxes {
   std::vector<int> sizes;
   std::vector<int> box;

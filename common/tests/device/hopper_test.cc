@@ -26,13 +26,15 @@ class OnHopper : public OnDevice<Fixture> {
 };
 
 // What a box of a tensor looks like in shared memory: visit(place there, place in the tensor or -1), both in elements.
-// Row r of 64 is 128 bytes from its neighbours, and its chunk c lies in place c ^ r % 8.
+// Row r of 64 is 128 bytes from its neighbours, and its chunk c lies in place c ^ r % 8. Of rows of 32, two are in 128
+// bytes, and the place is c ^ r / 2 % 4.
 template <class Visit>
 void for_each_element(const Boxes& boxes, const std::vector<int>& at, Visit visit) {
+  const int columns = boxes.box[0], chunks = columns / 8;
   int rows = 1;
   for (size_t i = 1; i < boxes.box.size(); i++) rows *= boxes.box[i];
   for (int row = 0; row < rows; row++)
-    for (int column = 0; column < 64; column++) {
+    for (int column = 0; column < columns; column++) {
       int rest = row, index = at[0] + column, stride = boxes.sizes[0];
       bool inside = index >= 0 && index < boxes.sizes[0];
       for (size_t i = 1; i < boxes.box.size(); i++) {
@@ -42,7 +44,7 @@ void for_each_element(const Boxes& boxes, const std::vector<int>& at, Visit visi
         index += coordinate * stride;
         stride *= boxes.sizes[i];
       }
-      visit(row * 64 + (column / 8 ^ row % 8) * 8 + column % 8, inside ? index : -1);
+      visit(row * columns + (column / 8 ^ row * chunks / 8 % chunks) * 8 + column % 8, inside ? index : -1);
     }
 }
 
@@ -72,6 +74,9 @@ const BoxCase box_cases[] = {
     {{{64, 20, 2, 3}, {64, 16, 2, 1}}, {0, 0, 0, 1}},
     {{{64, 20, 2, 3}, {64, 16, 2, 1}}, {0, 16, 0, 2}},
     {{{64, 20, 2, 3}, {64, 16, 2, 1}}, {0, 40, 0, 2}},  // nothing of it is inside
+    {{{32, 40}, {32, 16}}, {0, 9}},                     // rows of 64 bytes
+    {{{40, 11}, {32, 24}}, {16, 2}},
+    {{{40, 11}, {32, 24}}, {-16, -5}},
 };
 
 class TensorCopies : public OnHopper<testing::TestWithParam<BoxCase>> {};
@@ -155,7 +160,7 @@ TEST(TensorMaps, SayWhatTheyCannotBe) {
   EXPECT_EQ(said([] {
               tensor_map(data, {128, 8}, {256}, {128, 8});
             }),
-            "tensor map: a row of the box is 256 bytes: must be 128");
+            "tensor map: a row of the box is 256 bytes: must be 128 or 64");
 }
 
 class Mbarriers : public OnHopper<> {};

@@ -161,6 +161,20 @@ constexpr Described of_hopper[] = {
 };
 static_assert(std::size(of_hopper) == size_t(HopperMutation::count));
 
+// In the order of Fp8Mutation.
+constexpr Described of_eight_bits[] = {
+    {"none", "the kernel is right"},
+    {"no_scale_of_k", "K's scale is dropped: scores are those of the rounded numbers"},
+    {"no_scale_of_v", "V's scale is dropped: O is that of the rounded numbers"},
+    {"scale_of_a_part", "a tensor's scale is that of its first half, and what is larger in the other one is cut off"},
+    {"infinite_scale", "an infinity makes the scale infinite: all of its tensor becomes NaN"},
+    {"infinity_saturates", "an infinity becomes the largest number of eight bits"},
+    {"rounded_once_divided",
+     "P is rounded to eight bits as a part of 1, not of its row's largest: small ones are lost"},
+    {"keys_as_registers", "V's keys are not in the order in which registers hold P"},
+};
+static_assert(std::size(of_eight_bits) == size_t(Fp8Mutation::count));
+
 std::vector<Mutant> list() {
   std::vector<Mutant> mutants;
   for (size_t i = 1; i < size_t(Mutation::count); i++) {
@@ -184,6 +198,11 @@ std::vector<Mutant> list() {
       mutants.push_back({name, mistake, false, false, needs_the_engine, forward(ExtraMutation(i), takes)});
     else
       mutants.push_back({name, mistake, false, false, needs_the_engine, {}, backward(ExtraMutation(i), takes)});
+  }
+  for (size_t i = 1; i < size_t(Fp8Mutation::count); i++) {
+    constexpr bool needs_the_engine = true;  // until the table of the GPU is made anew with them
+    const auto& [name, mistake, rope, needs_a_gpu] = of_eight_bits[i];
+    mutants.push_back({name, mistake, false, false, needs_the_engine, forward(Fp8Mutation(i))});
   }
   for (size_t i = 1; i < size_t(HopperMutation::count); i++)
 #ifdef WORKBOOK_SIMT

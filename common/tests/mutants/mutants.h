@@ -103,6 +103,18 @@ enum class HopperMutation {
   count
 };
 
+enum class Fp8Mutation {
+  none,
+  no_scale_of_k,
+  no_scale_of_v,
+  scale_of_a_part,
+  infinite_scale,
+  infinity_saturates,
+  rounded_once_divided,
+  keys_as_registers,
+  count
+};
+
 enum class ExtraMutation {
   none,
   window_begins_late,
@@ -155,6 +167,9 @@ attention::Backward backward(ExtraMutation mutation, unsigned takes);
 
 // A small forward of bulk copies and wgmma, head dims up to 128, for the engine alone.
 attention::Forward forward(HopperMutation mutation);
+
+// A plain forward in eight bits with that mistake, head dims up to 128.
+attention::Forward forward(Fp8Mutation mutation);
 
 struct Mutant {
   const char* name;

@@ -171,6 +171,7 @@ const Mutant right_ones[] = {
     {"backward_with_rope", "", true, false, false, {}, mutants::backward(mutants::BackwardMutation::none)},
     {"forward_with_extras", "", false, false, false, mutants::forward(mutants::ExtraMutation::none, every_extra)},
     {"backward_with_extras", "", false, false, false, {}, mutants::backward(mutants::ExtraMutation::none, every_extra)},
+    {"forward_in_eight_bits", "", false, false, false, mutants::forward(mutants::Fp8Mutation::none)},
 #ifdef WORKBOOK_SIMT
     {"hopper", "", false, false, true, mutants::forward(mutants::HopperMutation::none)},
 #endif

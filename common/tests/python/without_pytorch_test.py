@@ -71,7 +71,7 @@ class Declarations(unittest.TestCase):
     def test_the_functions(self):
         declared = dict(re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S))
         library = self.module.library
-        self.assertEqual(len(library.FUNCTIONS), 12)
+        self.assertEqual(len(library.FUNCTIONS), 13)
         for name, _, arguments in library.FUNCTIONS:
             parameters = declared[name].replace("void", "").split(",")
             self.assertEqual(len(arguments), len(list(filter(None, parameters))), name)
@@ -81,7 +81,8 @@ class Declarations(unittest.TestCase):
         directories = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
         book = self.module.chapters()
         self.assertEqual(list(book), directories)
-        rung = {"forward": True, "backward": False, "lse": True, "rope": False, "general": True}
+        rung = {"forward": True, "backward": False, "lse": True, "rope": False, "eight_bits": False,
+                "general": True}
         self.assertEqual(book["05_online_softmax"], {"online": rung, "tiles": rung})
         self.assertFalse(book["04_fusion"]["fused"]["lse"])
         self.assertFalse(book["11_split_kv"]["tall"]["general"])

@@ -210,6 +210,35 @@ TEST_F(HopperMistake, descriptor_with_a_wrong_address) {
                   "the descriptor of B has an address at byte 112 of a row: 16 elements do not fit behind it");
 }
 
+// The product of ones of eight bits, 64 of them to a row.
+__global__ void multiply_eight_bits(ProductMistakes with, int swizzled_bytes, float* out) {
+  __nv_fp8_e4m3* tile = dynamic_shared<__nv_fp8_e4m3, 1024>();
+  for (int i = threadIdx.x; i < 2 * tile_bytes; i += 128) tile[i] = __nv_fp8_e4m3(1.f);
+  fence_proxy_async();
+  __syncthreads();
+  float d[16][4] = {};
+  wgmma_fence(d);
+  wgmma<__nv_fp8_e4m3>(d, wgmma_descriptor(tile, 0, 512, 64),
+                       wgmma_descriptor(tile + with.offset, 0, with.stride, swizzled_bytes), true);
+  wgmma_commit();
+  wgmma_wait<0>(d);
+  out[threadIdx.x] = d[0][0];
+}
+
+TEST_F(HopperMistake, descriptors_of_rows_of_64_bytes) {
+  EXPECT_EQ(failure_of(multiply_eight_bits, for_tiles(128), ProductMistakes{.stride = 512}, 64, out_).message, "");
+  for (int i = 0; i < 128; ++i) ASSERT_EQ(out_.values()[i], 32);
+  expect_contains(failure_of(multiply_eight_bits, for_tiles(128), ProductMistakes{.stride = 256}, 64, out_).message,
+                  "the descriptor of B has a stride of 256 bytes from eight rows to the next eight: must be a multiple "
+                  "of 512, since they take that much");
+  expect_contains(
+      failure_of(multiply_eight_bits, for_tiles(128), ProductMistakes{.stride = 512, .offset = 48}, 64, out_).message,
+      "the descriptor of B has an address at byte 48 of a row: 32 elements do not fit behind it");
+  expect_contains(
+      failure_of(multiply_eight_bits, for_tiles(128), ProductMistakes{.stride = 512, .offset = 64}, 64, out_).message,
+      "the descriptor of B has an address that is 64 bytes behind a multiple of 512");
+}
+
 TEST_F(HopperMistake, no_wait_for_a_product) {
   const Failure failure = failure_of(multiply_tiles<false>, for_tiles(128), ProductMistakes{.wait = false}, out_);
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);

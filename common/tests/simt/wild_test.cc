@@ -239,10 +239,16 @@ __global__ void calculates(unsigned* out, float* f) {
   out[128 + lane] = r;
   PTX("redux.sync.add.u32 %0, %1, 0xffffffff;", ptx_out<'r'>(r), ptx_in<'r'>(lane));
   out[160 + lane] = r;
+  unsigned short bytes;
+  PTX("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;", ptx_out<'h'>(bytes), ptx_in<'f'>(1e9f), ptx_in<'f'>(-1.55f));
+  PTX("cvt.rn.f16x2.e4m3x2 %0, %1;", ptx_out<'r'>(r), ptx_in<'h'>(bytes));
+  out[192 + lane] = r;
+  PTX("cvt.rn.satfinite.relu.e5m2x2.f32 %0, %1, %2;", ptx_out<'h'>(bytes), ptx_in<'f'>(3.f), ptx_in<'f'>(-1.f));
+  out[224 + lane] = bytes;
 }
 
 TEST(Wild, ptx_that_calculates) {
-  Device<unsigned> out(192);
+  Device<unsigned> out(256);
   Device<float> f(32);
   launch(calculates, {1, 32}, out, f);
   const auto v = out.values();
@@ -254,6 +260,8 @@ TEST(Wild, ptx_that_calculates) {
     EXPECT_EQ(v[96 + i], 0x96000000u);
     EXPECT_EQ(v[128 + i], i ^ 1);
     EXPECT_EQ(v[160 + i], 496u);
+    EXPECT_EQ(v[192 + i], 0x5f00be00u);  // 448 and -1.5
+    EXPECT_EQ(v[224 + i], 0x4200u);      // 3 and 0
   }
 }
 

@@ -119,7 +119,7 @@ class Passes:
 
 def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Passes:
     """Reads the rungs' files: each defines attention::Forward or .forward, and names its limit:
-    head_dim_not_8_to_256."""
+    head_dim_not_8_to_256, or not_for_hopper, which is 128 unless it says more."""
     kind = direction.capitalize()
     defines = re.compile(rf"\.{direction} =|attention::{kind} \w+ =|using attention::{kind};")
     sources = {path: path.read_text(errors="replace") for path in (root / chapter.place).glob("*.cu")}
@@ -129,7 +129,8 @@ def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Pa
         found = re.match(r"\d+", path.name)
         return int(found[0]) if found else -1
 
-    bounds = re.findall(r"not_(?:8|for_hopper)_to_(\d+)", sources[max(defining, key=number)]) if defining else []
+    last = sources[max(defining, key=number)] if defining else ""
+    bounds = [bound or "128" for bound in re.findall(r"not_(?:8|for_hopper)(?:_to_(\d+)|\b)", last)]
     return Passes(bool(defining), int(bounds[0]) if len(set(bounds)) == 1 else None)
 
 

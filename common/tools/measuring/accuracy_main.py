@@ -85,7 +85,7 @@ def candidates(workbook: ModuleType, chapters: list[str]) -> "tuple[list[Rung | 
             absent[name] = first_line(error)
     found.append(Peer(sdpa("FLASH"), ROPE_BASELINE, rope=True))
     found += [Rung(workbook, chapter, rung, has) for chapter in chapters
-              for rung, has in workbook.chapters()[chapter].items()]
+              for rung, has in workbook.chapters()[chapter].items() if not has.get("eight_bits")]
     return found, absent
 
 

@@ -259,6 +259,9 @@ def chapters_for(points: list[Problem], workbook: ModuleType, request: JsonObjec
         chapter: "it is made for fewer queries than keys; its name asks about others, too"
         for chapter in request["chapters"]
         if not all(has["general"] for has in workbook.chapters()[chapter].values())}
+    absent |= {chapter: "its results are those of eight bits, which no peer here has"
+               for chapter in request["chapters"]
+               if any(has.get("eight_bits") for has in workbook.chapters()[chapter].values())}
     return [chapter for chapter in request["chapters"] if chapter not in absent], absent
 
 

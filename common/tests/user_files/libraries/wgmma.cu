@@ -1,6 +1,7 @@
 // wgmma as inline PTX, in the style of public kernels, which checks itself.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -123,9 +124,52 @@ static void test_product_of_registers_and_a_tile() {
     }
 }
 
+// Eight bits: A in registers is e4m3, and B is e5m2, of which an instruction takes 32 along each row.
+__global__ void product_of_eight_bits(float* out) {
+  __shared__ alignas(1024) __nv_fp8_e5m2 b[8 * 128];
+  for (int i = threadIdx.x; i < 8 * 128; i += 128) {
+    const int row = i / 128, k = i % 128;
+    b[row * 128 + ((k / 16) ^ row) * 16 + k % 16] = __nv_fp8_e5m2(k < 32 ? right_factor(k, row) : 100.f);
+  }
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+  unsigned a[4] = {};
+  for (int r = 0; r < 4; ++r)
+    for (int i = 0; i < 4; ++i) {
+      const float x = left_factor(row + r % 2 * 8, threadIdx.x % 4 * 4 + r / 2 * 16 + i);
+      a[r] |= (unsigned)__nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3) << 8 * i;
+    }
+  float d[4] = {1, 1, 1, 1};
+  product_fence();
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %9, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(matrix_descriptor(b, 0, 1024)), "r"(1));
+  product_commit();
+  product_wait<0>();
+  for (int i = 0; i < 4; ++i) out[(row + i / 2 * 8) * 8 + column + i % 2] = d[i];
+}
+static void test_product_of_eight_bits() {
+  float* out = nullptr;
+  std::vector<float> host(64 * 8);
+  cudaMalloc(&out, host.size() * sizeof(float));
+  product_of_eight_bits<<<1, 128>>>(out);
+  cudaMemcpy(host.data(), out, host.size() * sizeof(float), cudaMemcpyDeviceToHost);
+  cudaFree(out);
+  for (int row = 0; row < 64; ++row)
+    for (int column = 0; column < 8; ++column) {
+      float sum = 1;
+      for (int k = 0; k < 32; ++k) sum += float((row * 3 + k * 5) % 7 - 3) * float((k * 2 + column * 3) % 5 - 2);
+      wrong += !(host[row * 8 + column] == sum);
+    }
+}
+
 int main() {
   test_products_of_a_warpgroup();
   test_product_of_registers_and_a_tile();
+  test_product_of_eight_bits();
   if (wrong > 0) std::printf("%d elements are wrong\n", wrong);
   return wrong > 0;
 }

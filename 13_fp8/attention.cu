@@ -1,0 +1,17 @@
+// Chapter 13: attention in eight bits. Each rung is a complete forward in a file of its own. The first starts from
+// chapter 10's `persistent`; what makes eight bits of the inputs stands in quantize.h. Compiled for compute capability
+// 9.0a, as chapter 10 is.
+#include "attention/chapter.h"
+
+namespace fp8 {
+
+extern const attention::Rung direct, inside;
+
+extern const attention::Chapter chapter;
+const attention::Chapter chapter = {
+    .name = "13_fp8",
+    .idea = "numbers of eight bits: half the bytes and twice the products, for an error that has to be known",
+    .rungs = {direct, inside},
+    .general = false};  // its results are less exact than anybody expects who has not asked for them
+
+}  // namespace fp8
