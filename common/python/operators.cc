@@ -407,9 +407,9 @@ bool is_empty(const Tensor& q, const Tensor& k, const Extras& extras) {
   return q.numel() == 0 || k.numel() == 0 || (extras.packed() && extras.sequences() == 0);
 }
 
-// What lists hold only kernels look at, and without a query, a key or a sequence none runs. Then results become NaN by
-// PyTorch's operations where the lists are wrong: on the device, which alone knows. The engine's are the host's numbers,
-// and are refused.
+// What the lists hold is the kernels' to check, and without a query, a key or a sequence none runs. Then PyTorch's
+// operations check it, on the device, and make NaN of the results. On the engine the numbers are the host's, and wrong
+// ones are refused.
 void spoil_if_lists_are_wrong(const std::vector<Tensor>& results, const Extras& extras, const Tensor& q,
                               const Tensor& k) {
   const auto where = [&](const Tensor& wrong, auto&& line) {  // wrong: one number
