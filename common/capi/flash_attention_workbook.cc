@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attention/block_mask.h"
+#include "attention/cu_seqlens.h"
 #include "capi/all_chapters.h"
 #include "device/cuda_error.h"
 
@@ -252,14 +253,8 @@ void require_cu_seqlens(const char* name, const int* begin, int sequences, const
   if (reinterpret_cast<uintptr_t>(begin) % sizeof(int) != 0)
     refuse(std::string(name) + " is not aligned to " + std::to_string(sizeof(int)) + " bytes");
   if (on_gpu) return;
-  const auto entry = [&](int b) {
-    return std::string(name) + "[" + std::to_string(b) + "] is " + std::to_string(begin[b]);
-  };
-  if (begin[0] != 0) refuse(entry(0) + ": it must be 0");
-  for (int b = 0; b < sequences; b++)
-    if (begin[b + 1] < begin[b]) refuse(entry(b) + " and " + entry(b + 1) + ": they must not fall");
-  if (begin[sequences] > total)
-    refuse(entry(sequences) + ": it must be at most " + total_name + ", " + std::to_string(total));
+  if (const std::string wrong = attention::wrong_cu_seqlens(name, begin, sequences, total_name, total); !wrong.empty())
+    refuse(wrong);
 }
 
 // Its lists, which on the engine are the host's own numbers, too.

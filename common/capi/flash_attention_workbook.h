@@ -128,8 +128,9 @@ int faw_on_engine(void);
 faw_status faw_default_problem(faw_problem* problem);
 
 /* Floating-point operations as FlashAttention counts them: 4 B H Nq Nk D, half of it when causal; 2.5 times that if
- * `backward` is not 0. If v has its own head dim, that counts for p v, dp and dv. Packed sequences have those of one
- * problem each. */
+ * `backward` is not 0. If v has its own head dim, that counts for p v, dp and dv. What takes numbers in device memory
+ * to know is refused: of packed sequences ask for each as a problem of its own, of a block mask count the pairs seen.
+ */
 faw_status faw_flops(const faw_problem* problem, int backward, double* flops);
 
 /* The chapters and their rungs, in the order of the book. Names live as long as the library; NULL past the end. */

@@ -14,6 +14,7 @@
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -198,8 +199,6 @@ Options parse(int argc, char** argv) {
   p.scale = scale != 0 ? scale : attention::default_scale(*padded_from ? options.padded_from : p.head_dim);
   p.rope = the_chapter().rope;
   p.eight_bits = the_chapter().rungs.back().forward.eight_bits;
-  if (p.packed) p = packed(p);
-  if (p.blocks != BlockPattern::none) p = with_blocks(p, p.blocks);
 
   if (!options.rung.empty()) require_rung(options.rung);
   for (const bool backward : {false, true}) {
@@ -235,6 +234,12 @@ void describe(std::ostream& out, const Problem& problem) {
   out << "]";
   if (chapter.example) out << ", \"example\": " << std::quoted(chapter.example->name);
   out << "}\n";
+}
+
+// With what the host finds by going through all packed sequences, or all pairs of a block mask.
+Problem counted(const Problem& p) {
+  if (p.packed) return packed(p);
+  return p.blocks == attention::BlockPattern::none ? p : with_blocks(p, p.blocks);
 }
 
 // By the rung, or by the forward that a backward starts from.
@@ -677,7 +682,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (options.describe) {
-    describe(std::cout, options.problem);
+    describe(std::cout, counted(options.problem));
     return 0;
   }
   for (const std::string_view flag : benchmarks) {
@@ -704,7 +709,12 @@ int main(int argc, char** argv) {
   if (benchmark_argc > 1) throw Refusal(std::string("unknown or malformed flag ") + benchmarks[1]);
 
   const Device device = current_device();
-  for (const bool backward : options.directions) require_support(about(backward, options), device);
+  const auto require_all = [&] {
+    for (const bool backward : options.directions) require_support(about(backward, options), device);
+  };
+  require_all();  // before the host counts what no device holds
+  options.problem = counted(options.problem);
+  require_all();
   int status = 0;
   for (const bool backward : options.directions) status = std::max(status, answer(about(backward, options), device));
   return status;
@@ -717,6 +727,9 @@ int main(int argc, char** argv) {
   const std::string chapter = the_chapter().name;
   try {
     return harness::main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::cerr << chapter << ": the host has not enough memory for a problem of this size\n";
+    return 2;
   } catch (const std::exception& error) {
     std::cerr << chapter << ": " << error.what() << "\n";
     const bool question = dynamic_cast<const harness::Refusal*>(&error) || dynamic_cast<const CLI::Error*>(&error);

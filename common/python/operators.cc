@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/cu_seqlens.h"
 #include "capi/flash_attention_workbook.h"
 
 #ifndef WORKBOOK_SIMT
@@ -94,7 +95,13 @@ bool has_whole_rows(const Tensor& tensor) {
   return tensor.size(3) == 1 || tensor.stride(3) == 1;
 }
 
-void check_tensor(const char* name, const Tensor& tensor, const Tensor& q) {
+// A tensor's sizes or strides, as whoever called knows them: packed sequences came as [total, heads, head_dim].
+std::string as_given(at::IntArrayRef axes, bool packed) {
+  if (!packed || axes.size() != 4) return part(axes);
+  return part(at::IntArrayRef(std::array<int64_t, 3>{axes[2], axes[1], axes[3]}));
+}
+
+void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool packed) {
   CHECK_VALUE(tensor.device().type() == device_type || (!tensor.is_same(q) && tensor.device() == q.device()), name,
               " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA", " tensor",
               device_type == c10::kCPU ? ", as the library is the SIMT engine's" : "");
@@ -106,14 +113,15 @@ void check_tensor(const char* name, const Tensor& tensor, const Tensor& q) {
               ": all tensors must have one dtype");
   CHECK_VALUE(tensor.dim() == 4, name, " has shape ", tensor.sizes(),
               ": it must be [batch, heads, sequence, head_dim]");
-  CHECK_VALUE(has_whole_rows(tensor), name, " has strides ", tensor.strides(),
+  CHECK_VALUE(has_whole_rows(tensor), name, " has strides ", as_given(tensor.strides(), packed),
               ": the last must be 1 and the others multiples of 8, none negative: pass ", name, ".contiguous()");
   CHECK_VALUE(aligned(tensor), name, " starts at an address that is not a multiple of ", alignment, " bytes: pass ",
               name, ".clone()");
 }
 
-void check_shape(const char* name, const Tensor& tensor, at::IntArrayRef shape) {
-  CHECK_VALUE(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ": it must be ", shape);
+void check_shape(const char* name, const Tensor& tensor, at::IntArrayRef shape, bool packed) {
+  CHECK_VALUE(tensor.sizes() == shape, name, " has shape ", as_given(tensor.sizes(), packed), ": it must be ",
+              as_given(shape, packed));
 }
 
 // v may have a head_dim of its own, which o has, too.
@@ -121,21 +129,25 @@ std::array<int64_t, 4> shape_with(const Tensor& tensor, int64_t head_dim) {
   return {tensor.size(0), tensor.size(1), tensor.size(2), head_dim};
 }
 
-void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
-  check_tensor("q", q, q);
-  check_tensor("k", k, q);
-  CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", k.sizes(), " and q ", q.sizes(),
-              ": batch and head_dim must be equal");
-  check_tensor("v", v, q);
-  check_shape("v", v, shape_with(k, v.size(3)));
-  CHECK_VALUE(v.size(3) > 0 || k.size(3) == 0, "v has shape ", v.sizes(), ": its head_dim must be at least 1");
+void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool packed) {
+  check_tensor("q", q, q, packed);
+  check_tensor("k", k, q, packed);
+  CHECK_VALUE(!packed || q.size(0) == 1, "q has shape ", q.sizes(),
+              ": of packed sequences it must be [1, heads, total, head_dim]");
+  CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", as_given(k.sizes(), packed), " and q ",
+              as_given(q.sizes(), packed), packed ? ": head_dim must be equal" : ": batch and head_dim must be equal");
+  check_tensor("v", v, q, packed);
+  check_shape("v", v, shape_with(k, v.size(3)), packed);
+  CHECK_VALUE(v.size(3) > 0 || k.size(3) == 0, "v has shape ", as_given(v.sizes(), packed),
+              ": its head_dim must be at least 1");
 }
 
 // The C interface counts in int.
-void check_axes(const char* name, const Tensor& tensor) {
+void check_axes(const char* name, const Tensor& tensor, bool packed) {
   constexpr int most = std::numeric_limits<int>::max();
   for (const int64_t size : tensor.sizes())
-    CHECK_VALUE(size <= most, name, " has shape ", tensor.sizes(), ": no axis may be longer than ", most);
+    CHECK_VALUE(size <= most, name, " has shape ", as_given(tensor.sizes(), packed), ": no axis may be longer than ",
+                most);
 }
 
 // fp32 and contiguous, such as lse or a table of RoPE.
@@ -202,6 +214,8 @@ void check_blocks(const Extras& extras, const Tensor& q, const Tensor& k) {
   check("blocks.bits", *extras.block_bits, bits);
   for (const auto& [what, size, all] : {std::tuple("batches", begin[0], q.size(0)), {"heads", begin[1], q.size(1)}})
     CHECK_VALUE(size == 1 || size == all, "blocks has masks of ", size, " ", what, ": it must have 1 or ", all);
+  const int64_t all = begin[0] * begin[1] * tiles(q.size(2)) * tiles(k.size(2));
+  CHECK_VALUE(listed[1] <= all, "blocks lists ", listed[1], " tiles: there are ", all);
 }
 
 void check_lists(const Extras& extras, const Tensor& q, const Tensor& k) {
@@ -274,9 +288,9 @@ void add_block_sizes(faw_extras& to, const Extras& from) {
 
 Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
                float scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
-  check_axes("q", q);
-  check_axes("k", k);
-  check_axes("v", v);
+  check_axes("q", q, extras.packed());
+  check_axes("k", k, extras.packed());
+  check_axes("v", v, extras.packed());
   Plan plan;
   plan.problem = {.batch = int(q.size(0)),
                   .heads = int(q.size(1)),
@@ -393,6 +407,35 @@ bool is_empty(const Tensor& q, const Tensor& k, const Extras& extras) {
   return q.numel() == 0 || k.numel() == 0 || (extras.packed() && extras.sequences() == 0);
 }
 
+// What the lists hold is the kernels' to check, and without a query, a key or a sequence none runs. Then PyTorch's
+// operations check it, on the device, and make NaN of the results. On the engine the numbers are the host's, and wrong
+// ones are refused.
+void spoil_if_lists_are_wrong(const std::vector<Tensor>& results, const Extras& extras, const Tensor& q,
+                              const Tensor& k) {
+  const auto where = [&](const Tensor& wrong, auto&& line) {  // wrong: one number
+    CHECK_VALUE(device_type != c10::kCPU || !wrong.item<bool>(), line());
+    for (const Tensor& result : results) result.masked_fill_(wrong, std::numeric_limits<double>::quiet_NaN());
+  };
+  const auto of_sequences = [&](const char* name, const Tensor& begin, const char* total_name, int64_t total) {
+    const Tensor falls = begin.slice(0, 1).lt(begin.slice(0, 0, -1)).any();
+    where(falls.logical_or(begin.select(0, 0).ne(0)).logical_or(begin.select(0, -1).gt(total)), [&] {
+      return attention::wrong_cu_seqlens(name, begin.const_data_ptr<int>(), int(extras.sequences()), total_name,
+                                         int(total));
+    });
+  };
+  if (extras.packed()) {
+    of_sequences("cu_seqlens_q", *extras.cu_seqlens_q, "total_q", q.size(2));
+    of_sequences("cu_seqlens_k", *extras.cu_seqlens_k, "total_k", k.size(2));
+  }
+  if (extras.blocks() && (q.size(2) == 0 || k.size(2) == 0))
+    where(extras.block_begin->ne(0).any(), [&] {
+      const int* const begin = extras.block_begin->const_data_ptr<int>();
+      const int number = *std::find_if(begin, begin + extras.block_begin->numel(), [](int b) { return b != 0; });
+      return message("blocks.begin has ", number,
+                     " in it: without a query or a key there are no tiles, and all must be 0");
+    });
+}
+
 // The plan's problem with the tables of RoPE, if there are some.
 faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& cos, const MaybeTensor& sin) {
   faw_problem problem = plan.problem;
@@ -447,7 +490,7 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
                                    const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
                                    const MaybeTensor& block_begin, const MaybeTensor& block_tiles,
                                    const MaybeTensor& block_bits) {
-  check_inputs(q, k, v);
+  check_inputs(q, k, v, cu_seqlens_q.has_value());
   const c10::DeviceGuard guard(q.device());
   const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
                          cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
@@ -468,6 +511,7 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
       lse.copy_(sink->unsqueeze(1));  // the logarithm of the only term
     else
       lse.fill_(-std::numeric_limits<float>::infinity());
+    spoil_if_lists_are_wrong({o, lse}, extras, q, k);
     return {o, lse};
   }
   const c10::DataPtr workspace = allocate(plan.workspace);
@@ -484,16 +528,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
     int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
     const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
     const MaybeTensor& block_begin, const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
-  check_inputs(q, k, v);
-  check_tensor("o", o, q);
-  check_shape("o", o, shape_with(q, v.size(3)));
+  const bool packed = cu_seqlens_q.has_value();
+  check_inputs(q, k, v, packed);
+  check_tensor("o", o, q, packed);
+  check_shape("o", o, shape_with(q, v.size(3)), packed);
   // How it lies is autograd's choice: the gradient of a sum is one number, expanded.
-  const bool views = cu_seqlens_q || !all_contiguous({q, k, v, o});
+  const bool views = packed || !all_contiguous({q, k, v, o});
   const bool fits =
       aligned(any_d_o) && any_d_o.dim() == 4 && (views ? has_whole_rows(any_d_o) : any_d_o.is_contiguous());
   const Tensor d_o = fits ? any_d_o : any_d_o.clone(at::MemoryFormat::Contiguous);
-  check_tensor("d_o", d_o, q);
-  check_shape("d_o", d_o, o.sizes());
+  check_tensor("d_o", d_o, q, packed);
+  check_shape("d_o", d_o, o.sizes(), packed);
   const float* lse_data = check_fp32("lse", lse, q.sizes().slice(0, 3), q);
   const c10::DeviceGuard guard(q.device());
   const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
@@ -507,6 +552,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
   if (is_empty(q, k, extras)) {
     for (const Tensor& gradient : {dq, dk, dv, d_sink}) gradient.zero_();
+    spoil_if_lists_are_wrong({dq, dk, dv, d_sink}, extras, q, k);
     return {dq, dk, dv, d_sink};
   }
   if (sink) of_call.extras.d_sink = d_sink.mutable_data_ptr<float>();
@@ -604,7 +650,7 @@ std::tuple<Tensor, Tensor> forward_for_autograd(
   if (at::GradMode::is_enabled() &&
       (q.requires_grad() || k.requires_grad() || v.requires_grad() || (sink && sink->requires_grad()))) {
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
-      check_inputs(q, k, v);
+      check_inputs(q, k, v, cu_seqlens_q.has_value());
       const c10::DeviceGuard guard(q.device());
       const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
                              cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};

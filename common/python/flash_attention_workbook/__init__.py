@@ -20,9 +20,10 @@ to its path. The operators, compiled for one PyTorch and one Python, are in the 
 Tensors may lie in any way that keeps the elements of a row together: q.transpose(1, 2) of [B, N, H, D] is not copied.
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
-(faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256,
-with RoPE up to 128; v may have 128 where q and k have 192. A chapter without a backward takes no tensors that require
-gradients, unless `backward_chapter` names one that has it. What is refused raises Error, a ValueError, with one line.
+(faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256, and
+up to 128 with RoPE and in chapter 12; v may have 128 where q and k have 192, but not packed or beside a block mask. A
+chapter without a backward takes no tensors that require gradients, unless `backward_chapter` names one that has it.
+What is refused raises Error, a ValueError, with one line.
 """
 
 try:

@@ -41,11 +41,14 @@ def block_mask(mask, batch=None, heads=None, seq_q=None, seq_k=None, device=None
     A tensor is [seq_q, seq_k] or has axes before, of heads and of batches, each of which may be 1.
     """
     if isinstance(mask, torch.Tensor):
-        if mask.layout != torch.strided or mask.is_nested or mask.dtype != torch.bool or not 2 <= mask.dim() <= 4:
+        _require_ordinary("mask", mask)
+        if mask.dtype != torch.bool or not 2 <= mask.dim() <= 4:
             raise ValueError(f"mask is {mask.dtype} {list(mask.shape)}: it must be torch.bool, [seq_q, seq_k] or with "
                              "axes of heads and batches before")
         if not (batch is heads is seq_q is seq_k is device is None):
             raise ValueError("mask is a tensor, which has its own sizes and device: give no others")
+        if 0 in mask.shape[:-2]:
+            raise ValueError(f"mask has shape {list(mask.shape)}: its axes of heads and batches must be at least 1")
         mask = mask[(None,) * (4 - mask.dim())]
         batch, heads, seq_q, seq_k = mask.shape
         device = mask.device
@@ -53,7 +56,7 @@ def block_mask(mask, batch=None, heads=None, seq_q=None, seq_k=None, device=None
     elif callable(mask):
         for name, size, least in (("batch", batch, 1), ("heads", heads, 1), ("seq_q", seq_q, 0), ("seq_k", seq_k, 0)):
             missing = size is None and name in ("batch", "heads")
-            if not missing and (not isinstance(size, int) or size < least):
+            if not missing and (not isinstance(size, int) or isinstance(size, bool) or size < least):
                 raise ValueError(f"{name} is {size!r}: it must be a whole number, at least {least}"
                                  + (", or None" if least else ""))
         batch, heads = batch or 1, heads or 1
@@ -61,6 +64,11 @@ def block_mask(mask, batch=None, heads=None, seq_q=None, seq_k=None, device=None
     else:
         raise ValueError(f"mask is a {type(mask).__name__}: it must be a function of (b, h, i, j) or a torch.Tensor")
     return _lists(part, batch, heads, seq_q, seq_k, device)
+
+
+def _require_ordinary(name, tensor):
+    if tensor.layout != torch.strided or tensor.is_nested:
+        raise ValueError(f"{name} is a sparse or nested tensor: it must be an ordinary one")
 
 
 def _of_function(mask, seq_q, seq_k, device):
@@ -73,7 +81,11 @@ def _of_function(mask, seq_q, seq_k, device):
         if not isinstance(seen, torch.Tensor) or seen.dtype != torch.bool:
             what = seen.dtype if isinstance(seen, torch.Tensor) else type(seen).__name__
             raise ValueError(f"mask(b, h, i, j) is {what}: it must be a tensor of torch.bool")
-        if torch.broadcast_shapes(seen.shape, (end - begin, seq_k)) != (end - begin, seq_k):
+        _require_ordinary("mask(b, h, i, j)", seen)
+        if seen.device != keys.device:
+            raise ValueError(f"mask(b, h, i, j) is on {seen.device}: it must be on {keys.device}, where i and j are")
+        sizes = zip(seen.shape[::-1], (seq_k, end - begin))
+        if seen.dim() > 2 or any([size not in (1, full) for size, full in sizes]):
             raise ValueError(f"mask(b, h, i, j) is of shape {list(seen.shape)}: it must broadcast as i "
                              f"{[end - begin, 1]} and j {[1, seq_k]} do")
         return seen.expand(end - begin, seq_k)

@@ -174,7 +174,8 @@ def default_rung(problem, backward=False, rotates=False):
 
 
 def flops(problem, backward=False):
-    """Floating-point operations of such a problem, as FlashAttention counts them."""
+    """Floating-point operations of such a problem, as FlashAttention counts them. Refused are packed sequences, whose
+    lengths it does not say, and block masks, of which it does not say what is seen."""
     count = ctypes.c_double()
     _require(_library.faw_flops(_as_c(problem), backward, count))
     return count.value

@@ -59,7 +59,7 @@ def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0), blocks=N
         raise ValueError(f"softcap is {softcap!r}: it must be a number above 0, or None")
     _require_tensors(**{name: value for name, value in (("alibi", alibi), ("sink", sink)) if value is not None})
     if alibi is not None and alibi.dim() == 1:  # the same slopes in every batch
-        batch = q.shape[0] if packed[0] is None else packed[0].numel() - 1
+        batch = q.shape[0] if packed[0] is None else max(0, packed[0].numel() - 1)
         alibi = alibi.expand(batch, -1).contiguous()
     return left, right, 0.0 if softcap is None else float(softcap), alibi, sink, *packed
 
@@ -71,6 +71,7 @@ def _checked(blocks, q, k):
     _require_tensors(q=q, k=k)
     if not isinstance(blocks, BlockMask):
         raise ValueError(f"blocks is a {type(blocks).__name__}: it must be a BlockMask, as block_mask() makes it")
+    _require_tensors(**{f"blocks.{name}": getattr(blocks, name) for name in ("begin", "tiles", "bits")})
     for name, tensor, wanted in (("queries", q, blocks.seq_q), ("keys", k, blocks.seq_k)):
         if tensor.dim() == 4 and tensor.shape[2] != wanted:
             raise ValueError(f"blocks is of {wanted} {name}, and there are {tensor.shape[2]}")
@@ -106,7 +107,9 @@ def forward(q, k, v, causal=False, scale=None, chapter=None, rung=None, rope=Non
     alibi, fp32 [H] or [B, H]: scores lose slope * |i + Nk - Nq - j|. There is one score function, this or a softcap.
     sink, fp32 [H]: exp(sink) is one more term in the sum of each row, and in lse.
     blocks, a BlockMask, as block_mask() makes it: what is in none of its tiles is not computed. causal and a sink may
-    stand beside it.
+    stand beside it. D is at most 128, and v has no head dim of its own. Lists that are none make o and all gradients
+    NaN on a GPU, since only the kernels can know; those of columns, which are the backward's, the gradients alone. On
+    the engine they are refused.
 
     q, k and v may lie in any way that keeps the D elements of a row together; o lies as q does. Where B, H or Nq is 0,
     no kernel runs; without keys o is 0, and lse -inf or the sink. Works on the current stream, and inside
@@ -196,7 +199,7 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
 def attention_packed(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None,
                      window=None, softcap=None, alibi=None, sink=None):
     """attention() of sequences that lie one behind the other, without padding: o, [total_q, H, D], of q [total_q, H, D],
-    k and v [total_k, Hkv, D].
+    k and v [total_k, Hkv, D]. D is at most 128, and v has no head dim of its own.
 
     cu_seqlens_q and cu_seqlens_k, int32 [sequences + 1] where q is, say where they begin, and the last one ends: 0
     first, none below the one before it, the last at most the total. A sequence may be empty. Rows behind the last
@@ -209,9 +212,10 @@ def attention_packed(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seql
     """
     _require_tensors(q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.layout != torch.strided or tensor.is_nested or tensor.dim() != 3:
-            shape = "a sparse or nested tensor" if tensor.is_nested else f"of shape {list(tensor.shape)}"
-            raise ValueError(f"{name} is {shape}: it must be [total, heads, head_dim]")
+        if tensor.layout != torch.strided or tensor.is_nested:
+            raise ValueError(f"{name} is a sparse or nested tensor: it must be an ordinary one, [total, heads, head_dim]")
+        if tensor.dim() != 3:
+            raise ValueError(f"{name} is of shape {list(tensor.shape)}: it must be [total, heads, head_dim]")
     o = _forward(*[x.transpose(0, 1).unsqueeze(0) for x in (q, k, v)], None, None, causal, scale, None, None, None,
                  None, *_extras(q, window, softcap, alibi, sink,
                                 (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)))[0]

@@ -644,6 +644,14 @@ class Refusals(unittest.TestCase):
         begin = torch.tensor([0, 5, 20], device=DEVICE, dtype=torch.int32)
         for text, other in [
                 (r"^q is of shape .1, 20, 2, 64.: it must be .total, heads, head_dim.$", dict(q=q[None])),
+                (r"^q is a sparse or nested tensor: it must be an ordinary one, .total, heads, head_dim.$",
+                 dict(q=q.to_sparse())),
+                (r"^k has shape .20, 2, 32. and q .20, 2, 64.: head_dim must be equal$",
+                 dict(k=q[..., :32].contiguous(), v=q[..., :32].contiguous())),
+                (r"^v has shape .19, 2, 64.: it must be .20, 2, 64.$", dict(v=q[1:])),
+                (r"^v has shape .20, 2, 0.: its head_dim must be at least 1$", dict(v=q[..., :0])),
+                (r"^v has strides .130, 65, 1.: the last must be 1 and the others multiples of 8, none negative: pass "
+                 r"v.contiguous..$", dict(v=torch.zeros(20, 2, 65, device=DEVICE, dtype=q.dtype)[..., :64])),
                 ("^cu_seqlens_q is torch.int64: it must be torch.int32$", dict(cu_seqlens_q=begin.long())),
                 (r"^cu_seqlens_k is on meta and q is on .*: all tensors must be on one device$",
                  dict(cu_seqlens_k=begin.to("meta"))),
@@ -651,12 +659,16 @@ class Refusals(unittest.TestCase):
                  dict(cu_seqlens_k=begin[:2])),
                 (r"^cu_seqlens_q has shape .3, 1.: it must be .sequences . 1., contiguous$",
                  dict(cu_seqlens_q=begin[:, None])),
+                (r"^cu_seqlens_q has shape .0.: it must be .sequences . 1., contiguous$",
+                 dict(cu_seqlens_q=begin[:0], alibi=torch.ones(2, device=DEVICE))),
                 ("^cu_seqlens_q is a list: it must be a torch.Tensor$", dict(cu_seqlens_q=[0, 5, 20])),
                 ("^max_seqlen_q is -1: it must be the number of tokens of the longest sequence$",
                  dict(max_seqlen_q=-1)),
                 ("^softcap and alibi are both given", dict(softcap=1.0, alibi=torch.ones(2, device=DEVICE))),
                 ("^12_variants: the problem has a V with its own head dim and packed sequences: supported is one of them "
-                 "alone$", dict(q=torch.cat([q] * 3, -1), k=torch.cat([q] * 3, -1), v=torch.cat([q] * 2, -1)))]:
+                 "alone$", dict(q=torch.cat([q] * 3, -1), k=torch.cat([q] * 3, -1), v=torch.cat([q] * 2, -1))),
+                ("^12_variants: head-dim is 192: supported are the multiples of 8 up to 128$",
+                 dict.fromkeys("qkv", torch.cat([q] * 3, -1)))]:
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 faw.attention_packed(**{**dict(q=q, k=q, v=q, cu_seqlens_q=begin, cu_seqlens_k=begin, max_seqlen_q=15,
                                                max_seqlen_k=15), **other})
@@ -675,6 +687,11 @@ class Refusals(unittest.TestCase):
                  dict(blocks=blocks._replace(begin=blocks.begin.long()))),
                 (r"^blocks.tiles is torch.int32 .2, 2. on .*: it must be torch.int32 .2, 2, 2., contiguous",
                  dict(blocks=blocks._replace(tiles=numbers))),
+                ("^blocks.begin is a NoneType: it must be a torch.Tensor$",
+                 dict(blocks=blocks._replace(begin=None, tiles=None, bits=None))),
+                ("^blocks.bits is a NoneType: it must be a torch.Tensor$", dict(blocks=blocks._replace(bits=None))),
+                ("^blocks lists 9 tiles: there are 4$",
+                 dict(blocks=blocks._replace(tiles=blocks.tiles[:, :1].repeat(1, 9, 1)))),
                 (r"^blocks.bits is on meta and q is on .*: all tensors must be on one device$",
                  dict(blocks=blocks._replace(bits=blocks.bits.to("meta")))),
                 ("^blocks has masks of 3 heads: it must have 1 or 4$",
@@ -691,10 +708,22 @@ class Refusals(unittest.TestCase):
                 ("^mask is a list: it must be a function of .b, h, i, j. or a torch.Tensor$", ([[True]],)),
                 (r"^mask is torch.float32 .2, 2.: it must be torch.bool, .seq_q, seq_k. or with axes",
                  (torch.ones(2, 2),)),
+                ("^mask is a sparse or nested tensor: it must be an ordinary one$", (torch.ones(2, 2).bool().to_sparse(),)),
+                (r"^mask has shape .0, 3, 3.: its axes of heads and batches must be at least 1$",
+                 (torch.ones(0, 3, 3, dtype=torch.bool),)),
+                (r"^mask has shape .0, 1, 3, 3.: its axes of heads and batches must be at least 1$",
+                 (torch.ones(0, 1, 3, 3, dtype=torch.bool),)),
                 ("^mask is a tensor, which has its own sizes and device: give no others$",
                  (torch.ones(2, 2, dtype=torch.bool), 1)),
                 ("^seq_q is None: it must be a whole number, at least 0$", (mask,)),
                 ("^heads is 0: it must be a whole number, at least 1, or None$", (mask, 1, 0, 4, 4)),
+                ("^batch is True: it must be a whole number, at least 1, or None$", (mask, True, 1, 4, 4)),
+                (r"^mask.b, h, i, j. is of shape .5, 3.: it must broadcast as i .3, 1. and j .1, 5. do$",
+                 (lambda b, h, i, j: (j <= i).T, 1, 1, 3, 5)),
+                (r"^mask.b, h, i, j. is a sparse or nested tensor: it must be an ordinary one$",
+                 (lambda b, h, i, j: (j <= i).to_sparse(), 1, 1, 3, 5)),
+                (r"^mask.b, h, i, j. is on meta: it must be on cpu, where i and j are$",
+                 (lambda b, h, i, j: (j <= i).expand(3, 5).to("meta"), 1, 1, 3, 5)),
                 (r"^mask.b, h, i, j. is torch.int64: it must be a tensor of torch.bool$",
                  (lambda b, h, i, j: i - j, 1, 1, 4, 4)),
                 (r"^mask.b, h, i, j. is of shape .2, 4, 4.: it must broadcast as i .4, 1. and j .1, 4. do$",
@@ -751,6 +780,41 @@ class Refusals(unittest.TestCase):
                 o = call()
                 self.assertTrue(o.isnan().all())
                 self.assertTrue(torch.autograd.grad(o, q, torch.ones_like(o))[0].isnan().all())
+
+    def test_lists_where_nothing_is_computed(self):
+        """Without a query, a key or a sequence no kernel looks at them: PyTorch's operations do, on the device."""
+        row = torch.randn(9, 2, 64, device=DEVICE, dtype=torch.float16)
+        sink = torch.ones(2, device=DEVICE, requires_grad=True)
+        right = [0, 0, 0, 0]
+        packed = [(text, len_q, len_k, *[torch.tensor(x, device=DEVICE, dtype=torch.int32) for x in begins])
+                  for text, len_q, len_k, begins in [
+                      (r"cu_seqlens_k.3. is 9: it must be at most total_k, 0", 9, 0, ([0, 5, 6, 9], [0, 5, 6, 9])),
+                      (r"cu_seqlens_q.1. is 6 and cu_seqlens_q.2. is 5: they must not fall", 9, 0, ([0, 6, 5, 9], right)),
+                      (r"cu_seqlens_q.3. is 99: it must be at most total_q, 9", 9, 0, ([0, 5, 6, 99], right)),
+                      (r"cu_seqlens_q.3. is 9: it must be at most total_q, 0", 0, 9, ([0, 5, 6, 9], right)),
+                      (r"cu_seqlens_q.0. is 7: it must be 0", 9, 9, ([7], [7])),
+                      (r"cu_seqlens_k.0. is -1: it must be 0", 9, 9, ([0], [-1])),
+                      (None, 9, 0, ([0, 5, 6, 9], right)), (None, 0, 9, (right, [0, 5, 6, 9])), (None, 9, 9, ([0], [0]))]]
+        blocks = {sizes: faw.block_mask(lambda b, h, i, j: j <= i, seq_q=sizes[0], seq_k=sizes[1], device=DEVICE)
+                  for sizes in ((300, 0), (0, 300))}
+        off = "^blocks.begin has {} in it: without a query or a key there are no tiles, and all must be 0$"
+        for text, len_q, len_k, *begins in [
+                *packed, *[(text, *sizes, mask._replace(begin=mask.begin + add))
+                           for sizes, mask in blocks.items() for text, add in ((None, 0), (off.format(5), 5))]]:
+            with self.subTest(text, len_q=len_q, len_k=len_k):
+                inputs = [x.detach().clone().requires_grad_() for x in (row[:len_q], row[:len_k], row[:len_k])]
+                if len(begins) == 2:
+                    call = lambda: faw.attention_packed(*inputs, *begins, 9, 9, sink=sink)
+                else:
+                    inputs = [torch.zeros(1, 2, n, 64, device=DEVICE, dtype=torch.float16, requires_grad=True)
+                              for n in (len_q, len_k, len_k)]
+                    call = lambda: faw.attention(*inputs, sink=sink, blocks=begins[0])
+                if text and ON_ENGINE:
+                    self.assertRaisesRegex(ValueError, text, call)
+                    continue
+                o = call()
+                for result in (o, *torch.autograd.grad(o, [*inputs, sink], torch.ones_like(o))):
+                    self.assertTrue(result.isnan().all() if text else not result.any())
 
 
 if __name__ == "__main__":
