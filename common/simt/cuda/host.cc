@@ -27,17 +27,18 @@ cudaError_t refused(const char* name, const char* what) {
   return simt::fail(cudaErrorNotSupported, std::string(name) + ": the engine has no " + what);
 }
 
-// Memory of the host that a program has from cudaMallocHost, or has registered: first byte and length.
+// Memory of the host that a program has from cudaMallocHost, or has registered.
 class HostMemory {
  public:
   static HostMemory& instance() {
     static HostMemory& memory = *new HostMemory;
     return memory;
   }
-  void add(const void* pointer, std::size_t bytes) {
+  void add(const void* pointer, std::size_t bytes, bool pinned) {
     simt::host_checks::kernels_reach_host_now();
     const std::lock_guard lock(mutex_);
-    blocks_[static_cast<const char*>(pointer)] = bytes;
+    const auto* begin = static_cast<const char*>(pointer);
+    blocks_[begin] = {begin, bytes, pinned};
   }
   bool remove(const void* pointer) {
     const std::lock_guard lock(mutex_);
@@ -47,14 +48,15 @@ class HostMemory {
     const std::lock_guard lock(mutex_);
     const auto* p = static_cast<const char*>(pointer);
     const auto after = blocks_.upper_bound(p);
-    if (after == blocks_.begin() || p >= std::prev(after)->first + std::prev(after)->second) return {};
-    return {std::prev(after)->first, std::prev(after)->second};
+    if (after == blocks_.begin()) return {};
+    const simt::host_checks::HostBlock& block = std::prev(after)->second;
+    return p < block.begin + block.bytes ? block : simt::host_checks::HostBlock();
   }
   bool contains(const void* pointer) const { return at(pointer).begin != nullptr; }
 
  private:
   mutable std::mutex mutex_;
-  std::map<const char*, std::size_t> blocks_;
+  std::map<const char*, simt::host_checks::HostBlock> blocks_;
 };
 
 }  // namespace
@@ -118,10 +120,11 @@ cudaError_t launch_one(const simt::LaunchConfig& c, const void* kernel, const si
     const auto one = host_checks::alone();
     host_checks::launching(c.stream, kernel);
     const host_checks::Lifted lifted;
-    return cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
-                       : launch(kernel, c.grid, c.block, c.shared_bytes, body, false, c.cluster);
+    const cudaError_t failed = cooperative ? launch_cooperative(kernel, c.grid, c.block, c.shared_bytes, body)
+                                           : launch(kernel, c.grid, c.block, c.shared_bytes, body, false, c.cluster);
+    host_checks::launched();
+    return failed;
   }();
-  host_checks::launched();
   if (error == cudaSuccess) return error;
   // A launch that was refused leaves CUDA as it was. After a mistake in a kernel nothing works any more.
   const bool in_kernel = error >= cudaErrorIllegalAddress && error <= cudaErrorNotSupported &&
@@ -292,7 +295,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned) {
   if (*pointer == nullptr) *pointer = std::malloc(std::max<std::size_t>(bytes, 1));
   if (*pointer == nullptr)
     return simt::fail(cudaErrorMemoryAllocation, "cudaMallocHost: no memory for " + std::to_string(bytes) + " bytes");
-  HostMemory::instance().add(*pointer, bytes);
+  HostMemory::instance().add(*pointer, bytes, /*pinned=*/true);
   return cudaSuccess;
 }
 
@@ -313,7 +316,7 @@ cudaError_t cudaFreeHost(void* pointer) {
 cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
   if (HostMemory::instance().contains(pointer))
     return simt::fail(cudaErrorHostMemoryAlreadyRegistered, "cudaHostRegister: the memory is registered already");
-  HostMemory::instance().add(pointer, bytes);
+  HostMemory::instance().add(pointer, bytes, /*pinned=*/false);
   return cudaSuccess;
 }
 

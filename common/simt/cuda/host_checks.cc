@@ -143,8 +143,9 @@ void close_pages(const Copy& copy) {
   for (const Pages& pages : copy.pages) set_protection(pages, pages.protection);
 }
 
-// Of those that remain: pages may be shared.
+// Of those that remain: pages may be shared. Not while the engine, perhaps another thread of it, touches them itself.
 void protect_all(State& s) {
+  if (s.lifted > 0) return;
   for (const int protection : {PROT_READ, PROT_NONE})
     for (const Copy& copy : s.copies)
       for (const Pages& pages : copy.pages)
@@ -194,7 +195,7 @@ std::string touches(State& s, std::uintptr_t address, bool write, bool flag = fa
     if (!done(each)) others.push_back(std::move(each));
   s.copies = std::move(others);
   note_range(s);
-  if (waits && !s.copies.empty()) protect_all(s);
+  if (waits) protect_all(s);
   return what;
 }
 
@@ -527,7 +528,7 @@ static void has_waited() {
     if (done(copy)) open_pages(copy);
   std::erase_if(s.copies, done);
   note_range(s);
-  if (!s.copies.empty()) protect_all(s);
+  protect_all(s);
   s.prints = nullptr;
   if (!s.running) return;
   GlobalShadow* const global = shadow();

@@ -46,6 +46,7 @@ std::function<std::string()> call_here(const char* call);  // "the cudaMemcpy at
 struct HostBlock {
   const char* begin = nullptr;
   std::size_t bytes = 0;
+  bool pinned = false;  // else of cudaHostRegister(): memory of the program's own may follow
 };
 HostBlock registered(const void* pointer);
 void unregistered(const void* begin);

@@ -37,6 +37,12 @@ std::string not_on_device(const void* address, std::size_t bytes) {
   return memory.outside(address, bytes);
 }
 
+// Empty if the bytes, which begin in the block, end there, too.
+std::string beyond(const simt::host_checks::HostBlock& block, const void* address, std::size_t bytes) {
+  const auto left = static_cast<std::size_t>(block.begin + block.bytes - static_cast<const char*>(address));
+  return bytes <= left ? "" : "in pinned memory, of which " + std::to_string(left) + " bytes are left there";
+}
+
 // The host's pages, locked or not, and managed memory: what a call waits for.
 bool on_host(const void* address) {
   if (simt::DeviceVariable::at(address) != nullptr) return false;
@@ -107,7 +113,9 @@ cudaError_t simt::copy(const Transfer& transfer, void* to, const void* from, std
       wrong = "a null pointer";
     else if (device || memory.contains(address))
       wrong = not_on_device(address, bytes);
-    if (wrong.empty() && !device && kind != cudaMemcpyDefault && memory.contains(address))
+    else if (const auto block = host_checks::registered(address); block.pinned)
+      wrong = beyond(block, address, bytes);
+    if (wrong.empty() && !device && kind != cudaMemcpyDefault && memory.contains(address) && !on_host(address))
       wrong = "device memory, which the kind of this copy says it is not";
     if (wrong.empty()) return "";
     return std::string(transfer.call) + " of " + std::to_string(bytes) + " bytes: the " + name + " " +
@@ -131,12 +139,7 @@ cudaError_t simt::set(const Transfer& transfer, void* to, int value, std::size_t
   if (const cudaError_t error = broken(); error != cudaSuccess) return error;
   if (bytes == 0) return cudaSuccess;
   const host_checks::HostBlock block = host_checks::registered(to);
-  const auto left = static_cast<std::size_t>(block.begin + block.bytes - static_cast<const char*>(to));
-  std::string wrong;
-  if (block.begin == nullptr)
-    wrong = not_on_device(to, bytes);
-  else if (bytes > left)
-    wrong = "in pinned memory, of which " + std::to_string(left) + " bytes are left there";
+  const std::string wrong = block.begin == nullptr ? not_on_device(to, bytes) : beyond(block, to, bytes);
   if (!wrong.empty())
     return fail(cudaErrorInvalidValue, std::string(transfer.call) + " of " + std::to_string(bytes) +
                                            " bytes: " + address_text(to) + " is " + wrong);
@@ -248,11 +251,13 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
 }
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy) {
+  if (copy == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaMemcpy3D: a null pointer");
   return in_default_stream(copying("cudaMemcpy3D", copy->dstPtr.ptr, copy->srcPtr.ptr),
                            [&](const Transfer& transfer) { return simt::copy_slices(transfer, *copy); });
 }
 
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream) {
+  if (copy == nullptr) return simt::fail(cudaErrorInvalidValue, "cudaMemcpy3DAsync: a null pointer");
   return in_its_stream(copying("cudaMemcpy3DAsync", copy->dstPtr.ptr, stream),
                        [own = *copy](const Transfer& transfer) { return simt::copy_slices(transfer, own); });
 }

@@ -188,7 +188,7 @@ std::uint32_t GlobalShadow::stream_begins(const void* stream, const void* kernel
   first_slice_ += static_cast<std::uint32_t>(slices_.size());
   slices_.clear();
   operations_.push_back({first_slice_, number, stream, kernel, std::move(what)});
-  ordered_slices_ = 0;
+  asked_.fill({});
   return number;
 }
 
@@ -201,13 +201,26 @@ const GlobalShadow::Operation& GlobalShadow::operation_of(const Event& event) co
 
 bool GlobalShadow::ordered_by_streams(const Event& event) {
   if (event.slice == 0 || operations_.empty() || event.slice < operations_.front().first_slice) return true;
-  if (event.slice - ordered_from_ < ordered_slices_) return true;  // as a rule, what was asked last
+  for (const bool ordered : {true, false})
+    if (asked_[ordered].has(event.slice)) return ordered;  // as a rule
   const Operation& its = operation_of(event);
   const bool current = &its == &operations_.back();
-  if (!current && !streams_.ordered(its.stream, its.number)) return false;
-  ordered_from_ = its.first_slice;
-  ordered_slices_ = (current ? ~0u : (&its + 1)->first_slice) - its.first_slice;
-  return true;
+  const bool ordered = current || streams_.ordered(its.stream, its.number);
+  asked_[ordered] = {its.first_slice, (current ? ~0u : (&its + 1)->first_slice) - its.first_slice};
+  return ordered;
+}
+
+// Beside the latest read one is kept that a later write may race with: of an operation that does not come before this
+// one, or else of another block, or else of another thread.
+void GlobalShadow::note_read(Cell& cell, const Event& now) {
+  auto& [latest, kept] = cell.read;
+  if (latest.slice < first_slice_) {
+    if (!ordered_by_streams(latest)) kept = latest;
+  } else if (latest.thread != now.thread || slice_of(latest).block != block_) {
+    const bool matters_more = kept.slice < first_slice_ ? !ordered_by_streams(kept) : slice_of(kept).block != block_;
+    if (!matters_more) kept = latest;
+  }
+  latest = now;
 }
 
 void GlobalShadow::race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc) {
@@ -248,12 +261,10 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
       if (writes)
         for (const Event& read : cell.read) check(read);
       if (!noted) continue;
-      if (writes) {
+      if (writes)
         cell.written = now;
-      } else {
-        cell.read[1] = cell.read[0];
-        cell.read[0] = now;
-      }
+      else
+        note_read(cell, now);
     }
   }
 }
@@ -517,13 +528,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
                             !is_atomic(cell.written.access) && !cell.written.is_volatile;
         if (!behind) cell.written = now;
       } else {
-        const Event& latest = cell.read[0];
-        if (latest.slice >= first_slice_ && (latest.thread != now.thread || slice_of(latest).block != block_)) {
-          const Event& kept = cell.read[1];
-          const bool keeps_another = kept.slice >= first_slice_ && slice_of(kept).block != block_;
-          if (!keeps_another) cell.read[1] = latest;
-        }
-        cell.read[0] = now;
+        note_read(cell, now);
       }
     }
   }

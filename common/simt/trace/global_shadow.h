@@ -88,7 +88,7 @@ class GlobalShadow {
   // Of four bytes, or of one where bytes are accessed.
   struct Cell {
     Event written;
-    std::array<Event, 2> read;  // the latest, and one of another warp or block
+    std::array<Event, 2> read;  // the latest, and of those before it the one that matters most (note_read)
   };
   struct Page {
     std::vector<Cell> cells;
@@ -159,13 +159,20 @@ class GlobalShadow {
   };
   const Operation& operation_of(const Event& event) const;
   bool ordered_by_streams(const Event& event);
+  void note_read(Cell& cell, const Event& now);
   // what: its text, which takes a while to find, and which most races are not asked for
   void race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc);
   Page* with_cells(std::uintptr_t address, std::size_t odd_bytes);
 
   StreamOrder streams_;
   std::vector<Operation> operations_;
-  std::uint32_t ordered_from_ = 0, ordered_slices_ = 0;  // of an operation that comes before the current one
+  // The slices of the operations that were asked of last: of one that does not come before the current one, of one that
+  // does.
+  struct Asked {
+    std::uint32_t from = 0, slices = 0;
+    bool has(std::uint32_t slice) const { return slice - from < slices; }
+  };
+  std::array<Asked, 2> asked_;
   struct InStream {
     std::uintptr_t end;
     std::uint32_t slice;

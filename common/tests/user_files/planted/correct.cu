@@ -598,6 +598,7 @@ __global__ void fill(int* x, int value, int n) {
   if (i < n) x[i] = value;
 }
 __global__ void copy_ints(int* to, const int* from) { to[threadIdx.x] = from[threadIdx.x]; }
+__global__ void doubled(int* x) { x[threadIdx.x] *= 2; }
 
 CASE(managed_memory) {
   int* x;
@@ -715,6 +716,91 @@ CASE(a_stream_for_each_thread_of_the_host) {
       cudaStreamDestroy(stream);
     });
   for (std::thread& each : threads) each.join();
+}
+
+// What one of them copies, or lets a kernel write, is open to it, whatever the others begin and wait for.
+CASE(long_copies_of_several_threads_of_the_host) {
+  constexpr int many = 100000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      const Zeros<int> x(many);
+      int* host;
+      cudaMallocHost(&host, many * sizeof(int));
+      cudaStream_t stream;
+      cudaStreamCreate(&stream);
+      for (int i = 0; i < many; ++i) host[i] = i;
+      for (int i = 0; i < 20; ++i) {
+        cudaMemcpyAsync(x, host, many * sizeof(int), cudaMemcpyHostToDevice, stream);
+        cudaMemcpyAsync(host, x, many * sizeof(int), cudaMemcpyDeviceToHost, stream);
+        cudaStreamSynchronize(stream);
+      }
+      expect(host[many - 1] == many - 1);
+      cudaStreamDestroy(stream);
+      cudaFreeHost(host);
+    });
+  for (std::thread& each : threads) each.join();
+}
+
+CASE(mapped_memory_of_several_threads_of_the_host) {
+  constexpr int blocks = 20;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      int* x;
+      cudaHostAlloc(&x, blocks * N * sizeof(int), cudaHostAllocMapped);
+      for (int i = 0; i < blocks * N; ++i) x[i] = 1;
+      cudaStream_t stream;
+      cudaStreamCreate(&stream);
+      for (int i = 0; i < 10; ++i) {
+        for (int block = 0; block < blocks; ++block) doubled<<<1, N, 0, stream>>>(x + block * N);
+        cudaStreamSynchronize(stream);
+        x[0] += 1;
+      }
+      expect(x[N] == 1024);
+      cudaStreamDestroy(stream);
+      cudaFreeHost(x);
+    });
+  for (std::thread& each : threads) each.join();
+}
+
+// Two streams read, and the update waits for both.
+CASE(updated_when_two_streams_have_read) {
+  Zeros<int> x(N), y(N), z(N);
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  cudaEvent_t read;
+  cudaEventCreate(&read);
+  cudaDeviceSynchronize();
+  for (int i = 0; i < 3; ++i) {
+    copy_ints<<<1, N, 0, one>>>(y, x);
+    cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, other);
+    copy_ints<<<1, N, 0, other>>>(z, x);
+    cudaEventRecord(read, one);
+    cudaStreamWaitEvent(other, read, 0);
+    doubled<<<1, N, 0, other>>>(x);
+    cudaStreamSynchronize(other);
+  }
+  cudaEventDestroy(read);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaFreeHost(host);
+}
+
+CASE(managed_memory_as_the_host_s_end_of_a_copy) {
+  int *x, *y;
+  cudaMallocManaged(&x, N * sizeof(int)), cudaMallocManaged(&y, N * sizeof(int));
+  const Zeros<int> on_device(N);
+  for (int i = 0; i < N; ++i) x[i] = i;
+  cudaMemcpy(on_device, x, N * sizeof(int), cudaMemcpyHostToDevice);
+  doubled<<<1, N>>>(on_device);
+  cudaMemcpy2D(y, 16, on_device, 16, 16, N / 4, cudaMemcpyDeviceToHost);
+  expect(y[N - 1] == 2 * N - 2);
+  cudaMemcpyAsync(x, y, N * sizeof(int), cudaMemcpyHostToHost);
+  cudaDeviceSynchronize();
+  expect(x[N - 1] == 2 * N - 2);
+  cudaFree(x), cudaFree(y);
 }
 
 CASE(streams_in_order_by_an_event) {
@@ -1062,8 +1148,6 @@ CASE(graph_of_two_streams) {
 }
 
 // ---- memory in its stream, memory of the host, memory of a kernel's own
-
-__global__ void doubled(int* x) { x[threadIdx.x] *= 2; }
 
 CASE(memory_in_the_order_of_streams) {
   cudaStream_t one, other;

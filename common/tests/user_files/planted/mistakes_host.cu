@@ -11,6 +11,9 @@ __global__ void fill(int* x, int value) { x[blockIdx.x * N + threadIdx.x] = valu
 __global__ void add(int* x) {
   x[blockIdx.x * N + threadIdx.x] += 1;  // streams_that_race
 }
+__global__ void twice(int* x) {
+  x[blockIdx.x * N + threadIdx.x] *= 2;  // updated_beside_a_kernel
+}
 __global__ void copy(int* to, const int* from) {
   to[threadIdx.x] = from[threadIdx.x];  // host_pointer
 }
@@ -191,6 +194,46 @@ CASE(copy_beside_a_kernel) {
   cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, other);  // copy_beside_a_kernel
 }
 
+// An update reads first: that must not hide the reads of others.
+CASE(updated_beside_a_copy) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  cudaDeviceSynchronize();
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, one);  // updated_beside_a_copy
+  add<<<1, N, 0, other>>>(x);
+}
+
+__global__ void copy_reversed(int* to, const int* from) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  to[i] = from[gridDim.x * blockDim.x - 1 - i];
+}
+CASE(updated_beside_a_kernel) {
+  int *x = zeros<int>(4 * N), *y = zeros<int>(4 * N);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  cudaDeviceSynchronize();
+  copy_reversed<<<4, N, 0, one>>>(y, x);
+  twice<<<4, N, 0, other>>>(x);
+}
+
+// The stream that the host waits for has read the memory later than the other one.
+CASE(managed_that_another_stream_reads) {
+  int *x, *y = zeros<int>(N), *z = zeros<int>(N);
+  cudaMallocManaged(&x, N * sizeof(int));
+  for (int i = 0; i < N; ++i) x[i] = i;
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  copy<<<1, N, 0, one>>>(y, x);
+  copy<<<1, N, 0, other>>>(z, x);
+  cudaStreamSynchronize(other);
+  x[3] = 7;  // managed_that_another_stream_reads
+}
+
 CASE(mapped_read_too_early) {
   int *host, *x;
   cudaHostAlloc(&host, N * sizeof(int), cudaHostAllocMapped);
@@ -251,6 +294,23 @@ CASE(freed_in_another_stream) {
   cudaMallocAsync(&x, N * sizeof(int), one);
   fill<<<1, N, 0, one>>>(x, 1);
   cudaFreeAsync(x, other);  // freed_in_another_stream
+}
+
+CASE(freed_while_another_stream_reads) {
+  int *x, *y = zeros<int>(N), *z = zeros<int>(N);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  cudaEvent_t filled;
+  cudaEventCreate(&filled);
+  cudaDeviceSynchronize();
+  cudaMallocAsync(&x, N * sizeof(int), other);
+  fill<<<1, N, 0, other>>>(x, 1);
+  cudaEventRecord(filled, other);
+  cudaStreamWaitEvent(one, filled);
+  copy<<<1, N, 0, one>>>(y, x);
+  copy<<<1, N, 0, other>>>(z, x);
+  cudaFreeAsync(x, other);  // freed_while_another_stream_reads
 }
 
 CASE(cleared_in_another_stream) {
@@ -360,6 +420,24 @@ CASE(graphs_that_race) {
   const cudaGraphExec_t second = graph_of(one);
   cudaGraphLaunch(first, one);
   cudaGraphLaunch(second, other);
+}
+
+CASE(updated_beside_a_copy_of_its_graph) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaEvent_t begun, done;
+  cudaEventCreate(&begun);
+  cudaEventCreate(&done);
+  cudaDeviceSynchronize();
+  cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal);
+  cudaEventRecord(begun, one);
+  cudaStreamWaitEvent(other, begun);
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, one);  // updated_beside_a_copy_of_its_graph
+  add<<<1, N, 0, other>>>(x);
+  cudaEventRecord(done, other);
+  cudaStreamWaitEvent(one, done);
+  cudaGraphLaunch(graph_of(one), one);
 }
 
 CASE(graph_s_copy_read_too_early) {
@@ -553,6 +631,22 @@ CASE(arguments_the_wrong_way_round) {
 CASE(copy_too_long) {
   int *x = zeros<int>(N), host[2 * N] = {};
   cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);  // copy_too_long
+}
+
+CASE(copy_from_beyond_pinned_memory) {
+  int *x = zeros<int>(2 * N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaMemcpy(x, host + 1, N * sizeof(int), cudaMemcpyHostToDevice);  // copy_from_beyond_pinned_memory
+}
+
+CASE(copy_to_beyond_pinned_memory) {
+  int *x = zeros<int>(1 << 20), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaMemcpyAsync(host, x, 4 << 20, cudaMemcpyDeviceToHost, nullptr);  // copy_to_beyond_pinned_memory
+}
+
+CASE(copy_without_parameters) {
+  cudaMemcpy3D(nullptr);  // copy_without_parameters
 }
 
 CASE(never_freed) {
