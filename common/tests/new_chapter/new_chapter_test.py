@@ -58,10 +58,10 @@ class Made(InACopy):
                             (["14_gone", "--from", "05"], "common/tests/trace/14_gone.json is left of a chapter that "
                                                           "is gone: remove it"),
                             (["05_mine", "--from", "05"], "the number 05 is taken by 05_online_softmax"),
-                            (["13_mine", "--from", "05"], "namespace mine"),
-                            (["13_other", "--from", "77"], "no chapter 77"),
-                            (["13-other", "--from", "05"], "two digits"), (["13_new", "--from", "05"], "namespace new"),
-                            (["13_simt", "--from", "05"], "namespace simt")]:
+                            (["15_mine", "--from", "05"], "namespace mine"),
+                            (["15_other", "--from", "77"], "no chapter 77"),
+                            (["15-other", "--from", "05"], "two digits"), (["15_new", "--from", "05"], "namespace new"),
+                            (["15_simt", "--from", "05"], "namespace simt")]:
             done = self.run_command(self.tree / "workbook", "dev", "new", *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertIn(what, done.stderr)
@@ -78,7 +78,7 @@ class OnTheEngine(InACopy):
         self.assertIn("14_mine", self.workbook("list"))
         self.assertRegex(self.workbook("run", "05", "14"), r"14_mine +\S+ +\S+ +correct")
         self.assertIn("mine::", self.workbook("trace", "14"))
-        self.assertIn("namespace mine", self.workbook("compare", "05", "14"))
+        self.assertIn("namespace mine", self.workbook("compare", "05", "14", "--diff"))
         self.assertIn("14_mine", self.workbook("dev", "bench", "14", "--out", Path(self.parent.name) / "bench.json"))
 
     def test_3_its_counts_are_made_by_the_command_that_the_failing_test_names(self):
@@ -87,7 +87,7 @@ class OnTheEngine(InACopy):
         counts.unlink()
         failed = self.run_command(self.tree / "workbook", "test", "14")
         self.assertNotEqual(failed.returncode, 0)
-        self.assertIn("./workbook dev counts 12", failed.stdout)
+        self.assertIn("./workbook dev counts 14", failed.stdout)
         self.workbook("dev", "counts", "14")
         self.assertEqual(counts.read_text(), expected)
 

@@ -192,8 +192,8 @@ class Kernels:
             raise build.DoesNotBuild("the build failed", ["the linker has made no program"])
         kept = self._handed_in / f"kernels-{'traced' if traced else 'plain'}"
         kept.unlink(missing_ok=True)
-        # Another process writes it. What is open for writing cannot be executed, and if it were open here, so it would be in each process
-        # that another thread starts meanwhile, for a moment.
+        # Another process writes it. What is open for writing cannot be executed, and if it were open here, so it would
+        # be in each process that another thread starts meanwhile, for a moment.
         with os.fdopen(os.open(program, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source_file:
             subprocess.run(["cp", "/dev/stdin", kept], stdin=source_file, check=True)
         kept.chmod(0o755)
