@@ -311,7 +311,7 @@ constexpr attention::Forward unpadded = {.unsupported = attention::not_for_hoppe
                                          .workspace_bytes = workspace_bytes,
                                          .run = run,
                                          .writes_lse = true,
-                                         .eight_bits = true};
+                                         .eight_bits = attention::scale_of_tensor};
 
 }  // namespace
 

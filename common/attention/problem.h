@@ -55,6 +55,13 @@ enum class Mask { none, causal };
 // Where a block mask is from: the caller, or one of those that block_mask.h makes.
 enum class BlockPattern : unsigned char { none, given, documents, prefix, dilated, scattered };
 
+// How a forward in eight bits rounds. Q, K and V have a scale for each tensor, and the largest P of a row is a power of
+// two. Or likewise, where m may lag: the largest P is any number, as with all that follow. Or they have a scale for each
+// tile of fp8_tile rows of a head, a power of two. Or likewise, of Q and K once their rows are multiplied by a Hadamard
+// matrix (device/fp8.h).
+enum EightBits { sixteen_bits, scale_of_tensor, lagging_max, scale_of_tile, rotated_tile };
+constexpr int fp8_tile = 128;
+
 struct Problem {
   int batch = 1;
   int heads = 1;      // query heads
@@ -66,7 +73,7 @@ struct Problem {
   Mask mask = Mask::none;
   float scale = 0.125f;  // 1 / sqrt(head_dim) unless the caller wants another: see default_scale()
   bool rope = false;
-  bool eight_bits = false;
+  EightBits eight_bits = sixteen_bits;
 
   bool views = false;
   int window_left = -1, window_right = -1;  // keys before and after the query's own that it sees; -1: all of them

@@ -109,7 +109,7 @@ struct Pass {
   bool writes_lse = false;     // forward only
   bool deterministic = true;   // the same bits from the same inputs, whatever the order of threads
   unsigned takes = no_extras;  // of attention::Extras
-  bool eight_bits = false;     // forward only: it solves the problem in eight bits
+  EightBits eight_bits = sixteen_bits;  // forward only
   // Of a pass without kernels of its own: the pass whose kernels it takes for a problem that it supports.
   const Pass& (*chooses)(const Problem&) = nullptr;
 

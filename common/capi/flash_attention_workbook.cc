@@ -435,7 +435,7 @@ int faw_rotates(const char* chapter_name) {
 
 int faw_rounds_to_eight_bits(const char* chapter_name) {
   const Chapter* chapter = find_chapter(chapter_name);
-  return chapter && chapter->rungs.back().forward.eight_bits;
+  return chapter && chapter->rungs.back().forward.eight_bits != attention::sixteen_bits;
 }
 
 int faw_is_general(const char* chapter_name) {

@@ -51,16 +51,16 @@ __device__ __forceinline__ void start_product(float (&product)[1][columns / 8][4
   wgmma_commit();
 }
 
-// sum += A B^T, with A from registers.
+// sum += A B^T, with A from registers; or sum = A B^T.
 template <int D, int depth, class T, int steps>
 __device__ __forceinline__ void start_sum_by_transpose(float (&sum)[1][D / 8][4], const uint32_t (&a)[1][steps][4],
-                                                       const T* b)  // [D][depth]
-{
+                                                       const T* b,  // [D][depth]
+                                                       bool accumulate = true) {
   static_assert(steps == depth * int(sizeof(T)) / step_bytes);
   const uint64_t b_tile = descriptor_of_rows<depth>(b);
 #pragma unroll
   for (int step = 0; step < steps; step++)
-    wgmma<T>(sum[0], a[0][step], wgmma_advance(b_tile, step_begin<D, depth, T>(step)), true);
+    wgmma<T>(sum[0], a[0][step], wgmma_advance(b_tile, step_begin<D, depth, T>(step)), accumulate || step > 0);
   wgmma_commit();
 }
 

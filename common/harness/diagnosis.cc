@@ -39,8 +39,9 @@ double rounding_unit(attention::DType type) { return type == attention::DType::f
 // A weight of eight bits is off by at most 2^-4 of itself, or of the least normal number, 2^-6.
 constexpr double fp8_rounding_unit = 0x1p-6, least_normal_fp8 = 0x1p-6;  // tolerances are four units
 
-std::vector<Stages> make_stages(const Problem& p, const HostTensors& unrounded, const ForwardResult& given) {
-  const HostTensors rounded = p.eight_bits ? in_eight_bits(unrounded) : HostTensors();
+std::vector<Stages> make_stages(const Problem& problem, const HostTensors& unrounded, const ForwardResult& given) {
+  const Problem p = in_eight_bits(problem);
+  const HostTensors rounded = p.eight_bits ? in_eight_bits(problem, unrounded) : HostTensors();
   const HostTensors& in = p.eight_bits ? rounded : unrounded;
   const double unit = rounding_unit(p.dtype);
   constexpr double sums = 0x1p-18;  // in fp32, of the sum of all terms' sizes

@@ -510,6 +510,13 @@ void print_walk(std::ostream& out, const Options& options, const HostTensors& in
   out << "]}" << std::endl;
 }
 
+// The options have the problem as the chapter's last rung rounds it; others may round it otherwise.
+Problem problem_of(const Rung& rung, const Options& options) {
+  Problem p = options.problem;
+  if (!options.backward) p.eight_bits = rung.forward.eight_bits;
+  return p;
+}
+
 // {"chapter": .., "rungs": [{"rung": .., "diagnosis": ..}]}, as harness/diagnosis.h has it: null if the problem is too
 // large.
 void print_diagnosis(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
@@ -519,7 +526,7 @@ void print_diagnosis(std::ostream& out, const Options& options, const HostTensor
     DeviceTensors tensors(options.problem, inputs, workspace_bytes(*rung, options), options.backward);
     if (options.backward) upload_forward(tensors, options.problem, reference);
     const std::string found =
-        first_wrong_stage(options.problem, inputs, reference.given(), [&] { run(*rung, options, tensors); });
+        first_wrong_stage(problem_of(*rung, options), inputs, reference.given(), [&] { run(*rung, options, tensors); });
     out << comma << "\n{\"rung\": " << std::quoted(rung->name)
         << ", \"diagnosis\": " << (found.empty() ? "null" : found) << "}";
     comma = ",";
@@ -528,7 +535,11 @@ void print_diagnosis(std::ostream& out, const Options& options, const HostTensor
 }
 
 // With and without guard bands; the first verdict that is not a pass, if there is one.
-Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& reference) {
+Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& of_last) {
+  const Problem p = problem_of(rung, options);
+  std::optional<Reference> own;
+  if (p.eight_bits != options.problem.eight_bits) own.emplace(p, inputs, false);
+  const Reference& reference = own ? *own : of_last;
   Verdict verdict;
   for (const size_t guard : guards) {
     verdict = options.backward

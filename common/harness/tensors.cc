@@ -236,6 +236,40 @@ std::vector<float> rounded_to_eight_bits(const std::vector<float>& tensor) {
   });
 }
 
+// With a scale for each tile of rows of a head; times `size`.
+std::vector<float> in_tiles(std::vector<float> x, int rows, int columns, float size) {
+  const size_t head = size_t(rows) * columns, tile = size_t(attention::fp8_tile) * columns;
+  for (size_t begin = 0; begin < x.size();) {
+    const size_t end = std::min(begin + tile, begin / head * head + head);
+    float largest = 0;
+    for (size_t i = begin; i < end; i++)
+      if (std::isfinite(x[i])) largest = std::max(largest, std::abs(x[i]));
+    const float scale = tile_scale(largest);
+    for (size_t i = begin; i < end; i++)
+      x[i] = std::isfinite(x[i]) ? to_float(from_float<__nv_fp8_e4m3>(x[i] / scale)) * scale * size : NAN;
+    begin = end;
+  }
+  return x;
+}
+
+// Rows with as many zeros behind them as make D columns, times a Hadamard matrix of signs: sqrt(D) times an orthogonal
+// one.
+template <int D>
+std::vector<float> rotated_to(const std::vector<float>& x, int columns) {
+  std::vector<float> rotated(x.size() / columns * D);
+  for (size_t row = 0; row < x.size() / columns; row++) {
+    float* const to = rotated.data() + row * D;
+    for (int c = 0; c < columns; c++) to[c] = x[row * columns + c] * (hadamard_signs(c / 32) >> c % 32 & 1 ? -1.f : 1.f);
+    for (int step = 0; step < hadamard_steps<D>; step++)
+      for (int c = 0, distance = hadamard_distance<D>(step); c < D; c++)
+        if (!(c & distance)) hadamard_step(to[c], to[c + distance]);
+  }
+  return rotated;
+}
+std::vector<float> rotated_rows(const std::vector<float>& x, int columns, int D) {
+  return D == 64 ? rotated_to<64>(x, columns) : D == 128 ? rotated_to<128>(x, columns) : rotated_to<256>(x, columns);
+}
+
 template <class T>
 std::vector<uint16_t> to_storage_as(const std::vector<float>& values) {
   return converted<uint16_t>(values, [](float x) { return std::bit_cast<uint16_t>(from_float<T>(x)); });
@@ -248,8 +282,28 @@ std::vector<float> from_storage_as(const std::vector<uint16_t>& bits) {
 
 }  // namespace
 
-HostTensors in_eight_bits(const HostTensors& t) {
-  return {rounded_to_eight_bits(t.q), rounded_to_eight_bits(t.k), rounded_to_eight_bits(t.v), t.d_o, t.alibi, t.sink};
+attention::Problem in_eight_bits(const Problem& p) {
+  Problem rounded = p;
+  if (p.eight_bits == attention::rotated_tile) {
+    rounded.head_dim = p.head_dim <= 64 ? 64 : p.head_dim <= 128 ? 128 : 256;
+    rounded.head_dim_v = p.v_dim();
+  }
+  return rounded;
+}
+
+HostTensors in_eight_bits(const Problem& p, const HostTensors& t) {
+  if (p.eight_bits <= attention::lagging_max)
+    return {rounded_to_eight_bits(t.q), rounded_to_eight_bits(t.k), rounded_to_eight_bits(t.v), t.d_o, t.alibi, t.sink};
+  const bool rotate = p.eight_bits == attention::rotated_tile;
+  const int D = in_eight_bits(p).head_dim;
+  const auto rotated = [&](const std::vector<float>& x) { return rotate ? rotated_rows(x, p.head_dim, D) : x; };
+  const float size = rotate ? 1.f / float(D) : 1.f;  // of the rotated rows' products
+  return {in_tiles(rotated(t.q), p.seq_q, D, size),
+          in_tiles(rotated(t.k), p.seq_k, D, 1),
+          in_tiles(t.v, p.seq_k, p.v_dim(), 1),
+          t.d_o,
+          t.alibi,
+          t.sink};
 }
 
 std::vector<uint16_t> to_storage(const std::vector<float>& values, DType dtype) {

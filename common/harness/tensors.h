@@ -58,8 +58,10 @@ struct HostTensors {
 // the problem's head_dim or v_dim().
 attention::Strides strides(const attention::Problem& problem, int heads, int rows, int D);
 
-// What a problem in eight bits makes of its inputs: of Q, K and V each element's e4m3 times the tensor's scale.
-HostTensors in_eight_bits(const HostTensors& inputs);
+// What a problem in eight bits makes of its inputs: of Q, K and V each element's e4m3 times its scale. Rotated rows of
+// Q and K are longer than V's if the kernel's are: the problem of these is the second function.
+HostTensors in_eight_bits(const attention::Problem& problem, const HostTensors& inputs);
+attention::Problem in_eight_bits(const attention::Problem& problem);
 
 // The same numbers for the same seed on every machine.
 HostTensors make_inputs(const attention::Problem& problem, InputKind kind, uint64_t seed);

@@ -259,8 +259,8 @@ Reference Reference::read(std::istream& from, const Problem& problem) {
 }
 
 void Reference::expect_forward(const HostTensors& given, bool whole) {
-  const Problem& p = problem_;
-  const HostTensors rounded = p.eight_bits ? in_eight_bits(given) : HostTensors();
+  const Problem p = in_eight_bits(problem_);
+  const HostTensors rounded = p.eight_bits ? in_eight_bits(problem_, given) : HostTensors();
   const HostTensors& in = p.eight_bits ? rounded : given;
   const reference::Round round = reference::rounding(p.dtype);
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
@@ -293,7 +293,7 @@ void Reference::expect_forward(const HostTensors& given, bool whole) {
     const reference::Vector lse = p.rope ? reference::forward(q, k, v, p.scale, scores).lse : exact.lse;
     using namespace reference;
     const reference::Forward plain =
-        reference::forward(q, k, v, p.scale, scores, p.eight_bits ? eight_bits(p.dtype) : reference::plain(p.dtype));
+        reference::forward(q, k, v, p.scale, scores, p.eight_bits ? eight_bits(p.dtype, p.eight_bits >= attention::lagging_max) : reference::plain(p.dtype));
     const reference::Forward tensor_cores =
         p.eight_bits ? plain : reference::forward(q, k, v, p.scale, scores, reference::tensor_cores(p.dtype));
     const auto keep = [&](const reference::Matrix& o, std::vector<double>& to) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 #include "attention/block_mask.h"
@@ -32,7 +33,9 @@ Round rounding(attention::DType type) {
 
 Rounding plain(attention::DType type) { return {rounding(type), rounding(type), rounding(type)}; }
 Rounding tensor_cores(attention::DType type) { return {exact, rounding(type), rounding(type)}; }
-Rounding eight_bits(attention::DType results) { return {exact, round_to<__nv_fp8_e4m3>, rounding(results), true}; }
+Rounding eight_bits(attention::DType results, bool lagging) {
+  return {exact, round_to<__nv_fp8_e4m3>, rounding(results), lagging ? std::numbers::sqrt2 : 1};
+}
 
 namespace {
 
@@ -75,8 +78,9 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
   }
   f.p = rounded(f.p, rounding.sums);
 
-  if (rounding.relative) {
-    const Vector largest = f.p.rowwise().maxCoeff().cwiseMax(std::numeric_limits<double>::min());  // a row may be zero
+  if (rounding.largest > 0) {
+    const Vector largest = f.p.rowwise().maxCoeff().cwiseMax(std::numeric_limits<double>::min()) /  // a row may be zero
+                           rounding.largest;
     const Matrix p = largest.asDiagonal() * rounded(largest.cwiseInverse().asDiagonal() * f.p, rounding.operands);
     f.o = rounded(p * v, rounding.results);
   } else {

@@ -14,13 +14,15 @@ using attention::DType;
 using attention::Mask;
 using attention::Problem;
 
+constexpr const char* rounded_how[] = {"", "_eight_bits", "_eight_bits_lagging", "_eight_bits_of_tiles", "_eight_bits_rotated"};
+
 std::string name(const Case& c) {
   const Problem& p = c.problem;
   std::ostringstream text;
   text << "B" << p.batch << "_H" << p.heads << "_Hkv" << p.kv_heads << "_Nq" << p.seq_q << "_Nk" << p.seq_k << "_D"
        << p.head_dim << (extras(p) & attention::own_v ? "_Dv" + std::to_string(p.v_dim()) : "") << "_"
        << attention::name(p.dtype) << "_" << attention::name(p.mask) << "_" << harness::name(c.inputs)
-       << (p.rope ? "_rope" : "") << (p.eight_bits ? "_eight_bits" : "");
+       << (p.rope ? "_rope" : "") << rounded_how[p.eight_bits];
   const auto side = [](int keys) { return keys < 0 ? std::string("all") : std::to_string(keys); };
   if (extras(p) & attention::window) text << "_window_" << side(p.window_left) << "_" << side(p.window_right);
   if (extras(p) & attention::softcap) text << "_softcap" << p.softcap;

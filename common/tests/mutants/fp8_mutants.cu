@@ -114,7 +114,7 @@ auto make_all(std::index_sequence<mutation...>) {
                                        .workspace_bytes = workspace_bytes,
                                        .run = run<Fp8Mutation(mutation)>,
                                        .writes_lse = true,
-                                       .eight_bits = true}...};
+                                       .eight_bits = attention::scale_of_tensor}...};
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// x
+#include "forward.h"
+
+namespace fp8 {
+namespace {
+
+struct Offset {
+  struct Range {
+    static constexpr float start = 6, headroom = 8.75;
+  };
+  static constexpr bool beside = true;
+  static constexpr int flush = 4;
+  static constexpr attention::EightBits rounding = attention::rotated_tile;
+};
+
+}  // namespace
+
+extern const attention::Rung offset;
+constinit const attention::Rung offset = {.name = "offset",
+                                      .idea = "offset",
+                                      .forward = attention::padded<unpadded<Offset>>};
+
+}  // namespace fp8

@@ -1,0 +1,404 @@
+// What the rungs from 3_lazy.cu on share: the loop of `direct`, in which each of them changes one thing. A rung is a struct
+// of constants, with members like those of Lazy in 3_lazy.cu, and the file that says why.
+//
+// A thread block stays as long as the kernel runs and takes its share of the tiles of Br query rows of one head. Each
+// consumer warpgroup computes 64 rows of a tile, from Q to O; one more warpgroup is the producer, of which two warps have
+// work. What each does, waits for, and signals (->):
+//
+//   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
+//                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
+//   producer, warp 1   O to memory            waits for o_full                       -> o_empty
+//   consumers          the first S            waits for q_full, k_full               -> k_empty
+//                      S(j), then O += P V(j-1) starts
+//                      x = scale log2(e) S(j) - m while P V(j-1) runs; from `beside` on, P = 2^x, too
+//                      O follows m                                                   -> v_empty
+//                      P in e4m3
+//                      the last P V                                                  -> q_empty
+//                      O scale_v / l          waits for o_empty                      -> o_full
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/dispatch.h"
+#include "attention/padded.h"
+#include "attention/schedule.h"
+#include "device/bulk_copy.h"
+#include "device/elect.h"
+#include "device/lazy_softmax.h"
+#include "device/limits.h"
+#include "device/math.h"
+#include "device/mbarrier.h"
+#include "device/proxy_fence.h"
+#include "device/ring.h"
+#include "device/setmaxnreg.h"
+#include "device/swizzled_tile.h"
+#include "device/tensor_map.h"
+#include "device/warpgroup_tile.h"
+#include "device/watch.h"
+#include "quantize_tiles.h"
+
+namespace fp8 {
+
+using attention::ForwardArgs;
+using attention::key_tiles;
+using attention::Tile;
+using attention::TileList;
+using namespace warpgroup_tile;
+
+constexpr int Bc = fp8_tile;
+static_assert(Bc == key_tile);
+
+// 65536 registers are 168 for each of 384 threads, or 128 for each of 512. The producer gives most of its own away.
+template <int D>
+struct Shape;
+template <>
+struct Shape<128> {
+  static constexpr int consumers = 2, stages = 4;  // a thread has 64 registers of O, 64 of S, 16 of P; 193 KB
+  static constexpr int producer_registers = 24, consumer_registers = 240;
+};
+template <>
+struct Shape<64> {
+  static constexpr int consumers = 3, stages = 6;  // 32 registers of O, 64 of S, 16 of P; 145 KB
+  static constexpr int producer_registers = 32, consumer_registers = 160;
+};
+template <int D>
+constexpr int Br = int(Shape<D>::consumers) * wgmma_rows;
+template <int D>
+constexpr int threads = (Shape<D>::consumers + 1) * warpgroup_threads;
+
+template <class T, int D>
+struct Shared {
+  static constexpr int stages = Shape<D>::stages;
+  e4m3 q[2][Br<D> * D];    // each of these in rows of D bytes, swizzled
+  e4m3 k[stages][Bc * D];  //
+  e4m3 v[stages][D * Bc];  // transposed, in rows of Bc bytes
+  T o[Br<D> * D];          // in D / 64 pages of 128 bytes a row, swizzled
+  Mbarrier q_full[2], q_empty[2], o_full, o_empty;
+  Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
+};
+
+// Scales of tensors, or of tiles.
+struct Scales {
+  const float *q, *k, *v;
+  int q_tiles, k_tiles;  // of a head
+};
+
+// Thread blocks share out gridDim.x tiles of the list at a time, and every other time in reverse: whoever had the
+// longest tile has the shortest one the next time.
+template <int rows>
+__device__ bool get(const TileList<rows>& tiles, Tile& tile, int turn) {
+  return tiles.get(tile, turn * gridDim.x + (turn % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x));
+}
+
+// Starts the copies of a tile. One thread.
+template <class T, int D, class Keys, class Queries>
+__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
+                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
+  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
+  mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br<D> * D);
+  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, tile.head);
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1), kv_head = p.kv_head(tile.head);
+#pragma unroll 1
+  for (int j = 0; j < tiles; j++, ring.advance()) {
+    mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
+    mbarrier_arrive_expect_tx(&smem.k_full[ring.place], Bc * D);
+    tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, kv_head);
+    mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
+    mbarrier_arrive_expect_tx(&smem.v_full[ring.place], D * Bc);
+    tensor_load(smem.v[ring.place], v_map, &smem.v_full[ring.place], j * Bc, 0, kv_head);
+  }
+}
+
+// P = 2^x in place of x, in fp32, and l: `weight` is what a row's sum counts in it.
+template <int columns, class Rows>
+__device__ __forceinline__ void exponentiate(float (&x)[1][columns][4], Rows& rows, float weight,
+                                             [[maybe_unused]] Watched tile) {
+  float sums[2] = {};
+#pragma unroll
+  for (int n = 0; n < columns; n++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float* pair = x[0][n] + 2 * h;
+      for (int c = 0; c < 2; c++) pair[c] = exp2_approx(pair[c]);
+      sums[h] += pair[0] + pair[1];
+    }
+  for (int h = 0; h < 2; h++) rows.minus_l[0][h] = fmaf(-weight, sums[h], rows.minus_l[0][h]);
+  watch("P", tile, x);
+}
+
+// P as A fragments of e4m3. A register of a fragment has four columns, and a lane has them in two fragments of P side by
+// side, two in each.
+template <int columns>
+__device__ __forceinline__ void round_p(uint32_t (&rounded)[1][columns / 4][4], const float (&p)[1][columns][4]) {
+#pragma unroll
+  for (int step = 0; step < columns / 4; step++)
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+      const int h = r % 2, n = 4 * step + r / 2 * 2;
+      const float *left = p[0][n] + 2 * h, *right = p[0][n + 1] + 2 * h;
+      rounded[0][step][r] = pack4<e4m3>(left[0], left[1], right[0], right[1]);
+    }
+}
+
+// sum += part
+template <int D>
+__device__ __forceinline__ void add(float (&sum)[1][D / 8][4], const float (&part)[1][D / 8][4]) {
+#pragma unroll
+  for (int n = 0; n < D / 8; n++)
+    for (int r = 0; r < 4; r++) sum[0][n][r] += part[0][n][r];
+}
+
+// x = scale log2(e) S - m in place of S, as lazy_softmax::subtract_max does, of a tile with a bias: x + bias.
+template <int columns, class Rows>
+__device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Rows& rows, float scale_log2, float bias) {
+  Rows biased = rows;
+  for (int h = 0; h < 2; h++) biased.m[0][h] -= bias;
+  return lazy_softmax::subtract_max(x, biased, scale_log2);
+}
+
+// The power of two that a tile of V is divided by, as its exponent.
+__device__ inline float exponent(float power_of_two) {
+  return float(int(__float_as_uint(power_of_two) >> 23) - 127);
+}
+
+// A consumer's 64 rows of a tile.
+template <class R, class T, int D, class Keys, class Queries>
+__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
+                                       int o_parity, const Scales& scales, float* lse) {
+  constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
+  const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
+  const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
+  const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1);
+  const int own_tiles =
+      tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
+  const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
+  const e4m3* q_rows = smem.q[q.place] + wgmma_rows * consumer * D;
+
+  // Scales: of Q and of a tile of K in that of S; that of V as below
+  const int q_tile = of_tiles ? tile.head * scales.q_tiles + min(first_row, p.seq_q - 1) / fp8_tile : 0;
+  const float* const k_scales = scales.k + (of_tiles ? p.kv_head(tile.head) * scales.k_tiles : 0);
+  const float* const v_scales = scales.v + (of_tiles ? p.kv_head(tile.head) * scales.k_tiles : 0);
+  const float rotated = R::rounding == attention::rotated_tile ? 1.f / D : 1.f;
+  constexpr float largest_scale = 0x1p126f;  // of a larger one the score 0 would become NaN
+  const auto scale_of = [&](float k_scale) { return fminf(p.scale * rotated * scales.q[q_tile] * k_scale, largest_scale); };
+  const float v_scale = v_scales[0], v_exponent = exponent(v_scale);
+
+  float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
+  float part_reg[1][D / 8][4];  // of O, since it was last added up
+  uint32_t p_reg[1][Bc / 32][4];
+  lazy_softmax::Rows<1, typename R::Range> rows;
+  const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
+  const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
+  float weight = 1;  // of a tile's P in l
+  // x in place of S, and whether m has to rise for it
+  const auto make_x = [&](int j) {
+    const float scale = scale_of(k_scales[of_tiles ? j : 0]);
+    watch_step("2. x = S - m; m rises only if it must; P = 2^x");
+    watch("S", scores(j), s_reg, scale);
+    float bias = 0;
+    if constexpr (of_tiles) bias = exponent(v_scales[j]) - v_exponent, weight = exp2_approx(-bias);
+    const bool above = subtract_max(s_reg, rows, scale * log2_e, bias);
+    if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
+      lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
+    return above;
+  };
+  // O += P V of a tile; or the sum of R::flush tiles, which begins with this one if it is `fresh`
+  const auto start_o = [&](const e4m3* v, [[maybe_unused]] bool fresh) {
+    if constexpr (R::flush == 0)
+      start_sum_by_transpose<D, Bc>(o_reg, p_reg, v);
+    else
+      start_sum_by_transpose<D, Bc>(part_reg, p_reg, v, !fresh);
+  };
+  const auto wait_for_o = [&] {
+    if constexpr (R::flush == 0)
+      wgmma_wait<0>(o_reg);
+    else
+      wgmma_wait<0>(part_reg);
+  };
+  // This warp no longer needs the buffer that the mbarrier guards.
+  const auto release = [&](Mbarrier& empty) {
+    if (lane == 0) mbarrier_arrive(&empty);
+  };
+
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+  watch_step("1. S = Q K^T");
+  wgmma_fence();
+  start_product<Br<D>, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+  wgmma_wait<0>(s_reg);
+  release(smem.k_empty[ring.place]);
+  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  exponentiate(s_reg, rows, weight, scores(0));
+  round_p(p_reg, s_reg);
+
+#pragma unroll 1
+  for (int j = 1; j < own_tiles; j++) {
+    const Keys before = ring;
+    ring.advance();
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+    mbarrier_wait(&smem.v_full[before.place], before.parity);
+    watch_step("1. S = Q K^T; beside it O += P V of the tile before");
+    wgmma_fence();
+    start_product<Br<D>, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+    start_o(smem.v[before.place], R::flush == 1 || (j - 1) % std::max(R::flush, 1) == 0);
+    wgmma_wait<1>(s_reg);
+    release(smem.k_empty[ring.place]);
+    const bool above = make_x(j);
+    float correction[1][2] = {{1, 1}};
+    if constexpr (R::beside) {
+      if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
+      exponentiate(s_reg, rows, weight, scores(j));
+      // What stands before this wait stays before the one that follows, and so do all exponentials, since this wait needs
+      // their sums: ptxas does not know that no -l is 1
+      const bool never = rows.minus_l[0][0] == 1 || rows.minus_l[0][1] == 1;
+      mbarrier_wait(&smem.v_full[before.place], before.parity ^ unsigned(never));  // no result depends on it
+    }
+    wait_for_o();
+    release(smem.v_empty[before.place]);
+    if constexpr (R::flush > 0)
+      if (R::flush == 1 || j % R::flush == 0) add<D>(o_reg, part_reg);
+    if constexpr (!R::beside)
+      if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
+    if (above) {
+      lazy_softmax::rescale(o_reg, correction);
+      if constexpr (R::flush > 1) lazy_softmax::rescale(part_reg, correction);
+    }
+    watch_rows(state, rows);
+    if constexpr (R::flush <= 1) watch("O", state, o_reg, v_scale);
+    if constexpr (!R::beside) exponentiate(s_reg, rows, weight, scores(j));
+    round_p(p_reg, s_reg);
+  }
+
+  mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+  watch_step("3. O += P V");
+  wgmma_fence();
+  start_o(smem.v[ring.place], R::flush == 1 || (own_tiles - 1) % std::max(R::flush, 1) == 0);
+  wait_for_o();
+  if constexpr (R::flush > 0) add<D>(o_reg, part_reg);
+  watch_rows(state, rows);
+  watch("O", state, o_reg, v_scale);
+  release(smem.v_empty[ring.place]);
+  release(smem.q_empty[q.place]);
+  ring.advance();
+
+  // Tiles that only the other warpgroups compute
+#pragma unroll 1
+  for (int j = own_tiles; j < tiles; j++, ring.advance()) {
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+    release(smem.k_empty[ring.place]);
+    mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+    release(smem.v_empty[ring.place]);
+  }
+
+  watch_step("O / l and LSE");
+  const int g = lane / 4;
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const int row = first_row + 8 * h + g;
+    const float l = rows.l(0, h), factor = l > 0 ? v_scale / l : 0;  // l = 0: the row sees no key
+    if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
+#pragma unroll
+    for (int n = 0; n < D / 8; n++)
+      for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= factor;
+  }
+  uint32_t o_half[1][D / 16][4];
+  swizzled_tile::round_fragments<T, D>(o_half, o_reg);
+  mbarrier_wait(&smem.o_empty, o_parity ^ 1);
+  swizzled_tile::store_fragments<Br<D>, D>(smem.o + warp_row * page_row, o_half, 0);
+  fence_proxy_async();
+  __syncwarp();  // the warp's rows of O are in shared memory
+  release(smem.o_full);
+}
+
+template <class R, class T, int D>
+__global__ void __launch_bounds__(threads<D>, 1)
+    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, Nq, D], in boxes of Br rows
+            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, Nk, D], in boxes of Bc rows
+            const __grid_constant__ TensorMap v_map,  // of V [B * Hkv, D, keys], in boxes of Bc keys
+            const __grid_constant__ TensorMap o_map,  // of O [B * H, D / 64, Nq, 64], in boxes of Br rows
+            Problem p, TileList<Br<D>> tiles, Scales scales,
+            float* lse)  // [B, H, Nq]
+{
+  constexpr int consumers = Shape<D>::consumers, stages = Shape<D>::stages;
+  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; i++) {
+      mbarrier_init(&smem.q_full[i], 1);
+      mbarrier_init(&smem.q_empty[i], 4 * consumers);  // their warps
+    }
+    mbarrier_init(&smem.o_full, 4 * consumers);
+    mbarrier_init(&smem.o_empty, 1);
+    for (int i = 0; i < stages; i++) {
+      mbarrier_init(&smem.k_full[i], 1);
+      mbarrier_init(&smem.v_full[i], 1);
+      mbarrier_init(&smem.k_empty[i], 4 * consumers);
+      mbarrier_init(&smem.v_empty[i], 4 * consumers);
+    }
+    fence_mbarrier_init();
+  }
+  __syncthreads();  // the mbarriers are there
+
+  const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
+  Ring<stages> ring;
+  Ring<2> q;
+  Tile tile;
+  if (warpgroup == consumers) {
+    setmaxnreg_dec<Shape<D>::producer_registers>();
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
+    if (warp == 0 && elect_one()) {
+      for (int turn = 0; get(tiles, tile, turn); turn++, q.advance()) load(smem, q_map, k_map, v_map, p, tile, ring, q);
+    } else if (warp == 1 && elect_one()) {
+      for (int turn = 0; get(tiles, tile, turn); turn++) {
+        mbarrier_wait(&smem.o_full, turn % 2);
+        tensor_store(o_map, smem.o, 0, tile.i0, 0, tile.head);
+        bulk_commit();
+        bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
+        mbarrier_arrive(&smem.o_empty);
+      }
+    }
+  } else {
+    setmaxnreg_inc<Shape<D>::consumer_registers>();
+    for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+      attend<R>(smem, p, tile, ring, q, turn % 2, scales, lse);
+  }
+}
+
+template <class R>
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    const auto tensors = attention::tensors_of<T>(args);
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+    const auto rows_of = [](const e4m3* x, int matrices, int rows, int columns, int box_rows, int box_columns) {
+      return tensor_map(x, {columns, rows, matrices}, {columns, int64_t(columns) * rows}, {box_columns, box_rows, 1});
+    };
+    const auto attend = [&](const auto& eight, const Scales& scales) {
+      const auto tiles = attention::all_tiles<Br<D>>(p);
+      const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+      launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<T, D>), stream},
+             rows_of(eight.q, heads, p.seq_q, D, Br<D>, D), rows_of(eight.k, kv_heads, p.seq_k, D, Bc, D),
+             rows_of(eight.v, kv_heads, D, eight.keys, D, Bc), tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles,
+             scales, args.lse);
+    };
+    if constexpr (R::rounding < attention::scale_of_tile) {
+      const EightBits eight = in_workspace(p, args.workspace);
+      quantize<T, D, V::transposed>(p, tensors, eight, stream);
+      attend(eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0});
+    } else {
+      const EightBitTiles eight = tiles_in_workspace(p, args.workspace);
+      quantize_tiles<T, D, R::rounding == attention::rotated_tile>(p, tensors, eight, stream);
+      attend(eight, {eight.q_scales, eight.k_scales, eight.v_scales, eight.q_tiles, eight.k_tiles});
+    }
+  });
+}
+
+template <class R>
+constexpr attention::Forward unpadded = {
+    .unsupported = attention::not_for_hopper,
+    .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes,
+    .run = run<R>,
+    .writes_lse = true,
+    .eight_bits = R::rounding};
+
+}  // namespace fp8
