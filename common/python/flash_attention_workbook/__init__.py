@@ -9,6 +9,7 @@
     o = faw.attention(q, k, v, causal=True, window=(1023, 0), sink=sink)   # a window, a softcap, ALiBi, sinks
     o = faw.attention_packed(q, k, v, begin, begin, longest, longest, causal=True)   # documents of unequal length
     o = faw.attention(q, k, v, blocks=faw.block_mask(seen, seq_q=n, seq_k=n))   # what a function of (b, h, i, j) says
+    o = faw.attention_fp8(q, k, v, causal=True)                            # in eight bits, on Hopper; no gradients
     o = faw.sdpa(query, key, value, is_causal=True)                        # as PyTorch's scaled_dot_product_attention
     o = faw.sdpa(query, key, value, attn_mask=mask)                        # a causal mask, a window, or any other band
 
@@ -39,7 +40,7 @@ __path__.append(str(library.DIRECTORY))  # in the tree, the compiled operators a
 
 from .block_masks import BlockMask, block_mask
 from .library import DEVICE, Error, chapters, default_problem, default_rung, flops
-from .operators import attention, attention_packed, backward, forward, rope_tables, sdpa
+from .operators import attention, attention_fp8, attention_packed, backward, forward, rope_tables, sdpa
 
-__all__ = ["attention", "attention_packed", "sdpa", "forward", "backward", "rope_tables", "block_mask", "BlockMask",
-           "chapters", "default_problem", "default_rung", "flops", "Error", "DEVICE"]
+__all__ = ["attention", "attention_fp8", "attention_packed", "sdpa", "forward", "backward", "rope_tables", "block_mask",
+           "BlockMask", "chapters", "default_problem", "default_rung", "flops", "Error", "DEVICE"]

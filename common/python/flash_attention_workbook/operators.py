@@ -196,6 +196,25 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
                     *_extras(q, window, softcap, alibi, sink, blocks=_checked(blocks, q, k)))[0]
 
 
+FP8_CHAPTER = "13_fp8"
+
+
+def attention_fp8(q, k, v, causal=False, scale=None, rung=None):
+    """softmax(scale q k^T) v as o, of fp16 or bf16 q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight
+    bits: kernels of chapter 13 make e4m3 and scales of q, k and v, and o is of their type. D is at most 128. The error
+    of o is a few percent in the norm, see the chapter's lesson. On a GPU of compute capability 9.0 alone.
+
+    No gradients: none is defined of what is rounded so.
+    """
+    _require_tensors(q=q, k=k, v=v)
+    wanting = [name for name, x in (("q", q), ("k", k), ("v", v)) if x.requires_grad]
+    if torch.is_grad_enabled() and wanting:
+        raise ValueError(f"{', '.join(wanting)} require gradients and attention_fp8 has none: use torch.no_grad(), "
+                         "or attention()")
+    library.check_names(FP8_CHAPTER, rung)
+    return _forward(q, k, v, None, None, causal, scale, FP8_CHAPTER, rung, None, None, *_extras(q, *[None] * 4))[0]
+
+
 def attention_packed(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None,
                      window=None, softcap=None, alibi=None, sink=None):
     """attention() of sequences that lie one behind the other, without padding: o, [total_q, H, D], of q [total_q, H, D],

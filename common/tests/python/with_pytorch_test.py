@@ -96,6 +96,17 @@ class Values(unittest.TestCase):
         self.assertEqual(o[:, :, :50].abs().max().item(), 0)
         self.assertTrue((lse[:, :, :50] == float("-inf")).all())
 
+    @unittest.skipIf(not ON_ENGINE and torch.cuda.get_device_capability() != (9, 0), "needs compute capability 9.0")
+    def test_in_eight_bits(self):
+        for dtype, shape in itertools.product((torch.float16, torch.bfloat16), SHAPES):
+            with self.subTest(dtype=dtype, **shape):
+                q, k, v = tensors(**shape, dtype=dtype)
+                with torch.no_grad():
+                    exact, o = faw.attention(q, k, v), faw.attention_fp8(q, k, v)
+                error = ((o.double() - exact.double()).norm() / exact.double().norm()).item()
+                self.assertEqual((o.dtype, o.shape), (dtype, q.shape))
+                self.assertTrue(0.01 < error < 0.15, error)
+
     @needs_a_gpu
     def test_other_streams(self):
         q, k, v = tensors()
@@ -290,6 +301,8 @@ class Refusals(unittest.TestCase):
         with torch.no_grad():
             faw.attention(q, k, v, chapter="05_online_softmax")
         o, lse = faw.forward(q, k, v)
+        self.refused("^q, k, v require gradients and attention_fp8 has none: use torch.no_grad.., or attention",
+                     q, k, v, call=faw.attention_fp8)
         self.refused("^05_online_softmax has no backward$", q, k, v, o, lse, o, chapter="05_online_softmax",
                      call=faw.backward)
         if not BACKWARDS:
