@@ -1,7 +1,9 @@
 #include "simt/hopper/wgmma.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <iterator>
 
 #include "simt/cuda/fp8.h"
 #include "simt/cuda/half.h"
@@ -70,7 +72,8 @@ void read_matrix(const MatrixInShared& matrix, int first, int rows, const Worker
 
 void Products::read_operands(const Product& product, const Worker& worker) {
   const ProductForm& form = product.form;
-  auto& [a, b] = operands_;
+  auto& a = operands_.a;
+  auto& b = operands_.b;
   if (form.a_in_registers) {
     by_element(form.a.element, [&]<Element element>() {
       constexpr int elements = 4 / bytes_of(element);  // of a register
@@ -90,13 +93,78 @@ void Products::read_operands(const Product& product, const Worker& worker) {
   read_matrix(form.b, 0, form.columns, worker, [&](int column, int k) -> float& { return b[k][column]; });
 }
 
+namespace {
+
+// The exponent of a number, as a significand of 1 to 2 has it; a subnormal one has that of the least normal.
+int fp8_exponent(float x, int least) {
+  return std::max(static_cast<int>(std::bit_cast<std::uint32_t>(x) >> 23 & 255) - 127, least);
+}
+constexpr int no_exponent = -1000;
+
+// What a Hopper tensor core makes of a sum of products in eight bits, as far as an H200 was seen to: it aligns the
+// products and what they are added to with the largest exponent that there is, keeps 13 bits behind that, and cuts off
+// the rest; so it does of the sum. The exponent of a product is the sum of its factors', though it may be 2 or more.
+// Eight columns at a time, a[k] and b[k] with their exponents.
+constexpr int fp8_sum_bits = 13;
+using EightFloats = float __attribute__((vector_size(32), aligned(4)));
+using EightIntegers = std::int32_t __attribute__((vector_size(32), aligned(4)));
+void add_products_of_eight_bits(const float* a, const int* a_exponents, const float* b, const int* b_exponents,
+                                int row_of_b, int depth, float* sum) {
+  EightFloats before;
+  std::memcpy(&before, sum, sizeof before);
+  const auto bits = [](EightFloats x) { return std::bit_cast<EightIntegers>(x); };
+  EightFloats finite = before * 0;
+  EightIntegers largest = before == 0 ? EightIntegers{} + no_exponent : (bits(before) >> 23 & 255) - 127;
+  for (int k = 0; k < depth; ++k) {
+    const EightFloats product = a[k] * *reinterpret_cast<const EightFloats*>(b + k * row_of_b);
+    const EightIntegers both = a_exponents[k] + *reinterpret_cast<const EightIntegers*>(b_exponents + k * row_of_b);
+    finite += product * 0;
+    const EightIntegers own = product == 0 ? EightIntegers{} + no_exponent : both;
+    largest = own > largest ? own : largest;
+  }
+  // Without products so small a number is all there is: its own bits are cut off, and nothing is aligned
+  constexpr int least = -100;
+  const EightIntegers alone = largest < least;
+  const EightIntegers unit = alone ? EightIntegers{} : largest - fp8_sum_bits;  // 2^unit is the last bit that is kept
+  const EightFloats to_units = std::bit_cast<EightFloats>((127 - unit) << 23), from_units = std::bit_cast<EightFloats>((127 + unit) << 23);
+  EightIntegers units = __builtin_convertvector(before * to_units, EightIntegers);
+  for (int k = 0; k < depth; ++k)
+    units += __builtin_convertvector(a[k] * *reinterpret_cast<const EightFloats*>(b + k * row_of_b) * to_units, EightIntegers);
+  constexpr int kept = ~((1 << (23 - fp8_sum_bits)) - 1);
+  const EightFloats after = alone ? before : __builtin_convertvector(units, EightFloats) * from_units;
+  EightFloats result = std::bit_cast<EightFloats>(bits(after) & kept);
+  for (int i = 0; i < 8; ++i)
+    if (!(finite[i] == 0)) {
+      result[i] = before[i];
+      for (int k = 0; k < depth; ++k) result[i] += a[k] * b[k * row_of_b + i];
+    }
+  std::memcpy(sum, &result, sizeof result);
+}
+
+}  // namespace
+
 // sum[16][columns] += the warp's rows of A times B. Four rows and eight columns at a time, so that no sum waits for the
 // one before it; each in the order of k.
 void Products::multiply(const Product& product, const Worker& worker, float* sum) {
   read_operands(product, worker);
   const int columns = product.form.columns, depth = depth_of(product.form.b.element);
+  if (is_fp8(product.form.b.element)) {
+    auto& [a_rows, b_rows, a_exponents, b_exponents] = operands_;
+    const int least = product.form.b.element == Element::e4m3 ? -6 : -14;
+    for (int k = 0; k < depth; ++k) {
+      for (int row = 0; row < 16; ++row) a_exponents[row][k] = fp8_exponent(a_rows[row][k], least);
+      for (int column = 0; column < columns; ++column) b_exponents[k][column] = fp8_exponent(b_rows[k][column], least);
+    }
+    const int row_of_b = static_cast<int>(std::size(b_rows[0]));
+    for (int row = 0; row < 16; ++row)
+      for (int column = 0; column < columns; column += 8)
+        add_products_of_eight_bits(a_rows[row], a_exponents[row], b_rows[0] + column, b_exponents[0] + column, row_of_b,
+                                   depth, sum + row * columns + column);
+    return;
+  }
   using Four = float __attribute__((vector_size(4 * sizeof(float)), aligned(4)));
-  const auto& [a, b] = operands_;
+  const auto& a = operands_.a;
+  const auto& b = operands_.b;
   const auto four = [](auto* from) { return reinterpret_cast<const Four*>(from); };
   for (int row = 0; row < 16; row += 4)
     for (int column = 0; column < columns; column += 8) {

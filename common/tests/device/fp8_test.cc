@@ -155,9 +155,8 @@ TEST_P(Fp8Products, AddUpAllThirtyTwo) {
                    });
 }
 
-// 1 and a small power of two: as two products of one instruction, and as what is added to. How many bits behind the
-// leading one a tensor core keeps is what tolerances in eight bits are made of (harness/verdict.cc); the engine keeps
-// all.
+// 1 and a small power of two: as two products of one instruction, and as what is added to. So many bits behind the
+// leading one a tensor core keeps, which tolerances in eight bits are made of (harness/verdict.cc).
 TEST_P(Fp8Products, KeepThirteenBitsBehindTheLeadingOne) {
   const Fp8 type = of().type;
   const int columns = of().columns, bias = type == Fp8::e4m3 ? 7 : 15, mantissa = mantissa_bits(type);
@@ -180,26 +179,64 @@ TEST_P(Fp8Products, KeepThirteenBitsBehindTheLeadingOne) {
       if (d[0] > 1 && kept == bits - 1) kept = bits;
     }
     RecordProperty(from_before ? "bits_of_a_sum" : "bits_of_products", kept);
-    EXPECT_GE(kept, 13) << (from_before ? "of what is added to" : "of the products of one instruction");
+    EXPECT_EQ(kept, 13) << (from_before ? "of what is added to" : "of the products of one instruction");
   }
 }
 
-#ifdef WORKBOOK_SIMT
-// Any numbers. The engine adds them up in fp32, one after the other; a GPU keeps fewer bits.
-TEST_P(Fp8Products, AreSumsInFp32OnTheEngine) {
+// The exponent of a number, as a significand of 1 to 2 has it; a subnormal one has that of the least normal.
+int exponent(Fp8 type, uint8_t bits) {
+  return std::max((bits & 0x7f) >> mantissa_bits(type), 1) - (type == Fp8::e4m3 ? 7 : 15);
+}
+
+// What the engine does, in integers and one number at a time: products and sum are multiples of 2^-13 of the power of two
+// of the largest of them, and what is behind is cut off; so is what the sum has behind 13 bits.
+float sum_of_products(Fp8 type, const uint8_t* a, const uint8_t* b, float before) {
+  int largest = before == 0 ? -1000 : std::ilogb(before);
+  for (int k = 0; k < 32; k++)
+    if (value(type, a[k]) * value(type, b[k]) != 0)
+      largest = std::max(largest, exponent(type, a[k]) + exponent(type, b[k]));
+  const auto units = [&](double x) { return int64_t(std::ldexp(x, 13 - largest)); };
+  int64_t sum = units(before);
+  for (int k = 0; k < 32; k++) sum += units(double(value(type, a[k])) * value(type, b[k]));
+  int behind = 0;
+  while (std::abs(sum >> behind) >= 1 << 14) behind++;
+  const int64_t kept = (std::abs(sum) >> behind << behind) * (sum < 0 ? -1 : 1);
+  return float(std::ldexp(double(kept), largest - 13));
+}
+
+// Any numbers, of any size beside one another, on the engine and on a GPU: to the bit.
+TEST_P(Fp8Products, AreCutOffBehindThirteenBits) {
   const Fp8 type = of().type;
+  const int columns = of().columns;
   std::mt19937 random(2);
-  const auto any = [&](int, int) {
+  std::normal_distribution<float> normal;
+  const auto any = [&] {
     const uint8_t bits = uint8_t(random());
     return std::isfinite(value(type, bits)) ? bits : uint8_t(0);
   };
-  expect_product(0, true, any, any, [&](const Bytes& a, const Bytes& b, int row, int column, float before) {
-    for (int k = 0; k < 32; k++)
-      before += value(type, a[size_t(row * 32 + k)]) * value(type, b[size_t(column * 32 + k)]);
-    return before;
-  });
+  const auto usual = [&] {
+    const float x = normal(random);
+    return type == Fp8::e4m3 ? std::bit_cast<uint8_t>(__nv_fp8_e4m3(x)) : std::bit_cast<uint8_t>(__nv_fp8_e5m2(x));
+  };
+  const auto rare = [&] { return random() % 8 == 0 ? any() : uint8_t(0); };
+  const auto expect_sums = [&](auto number, auto before_of) {
+    Bytes a(64 * 32), b(size_t(columns) * 32);
+    Floats before(size_t(64) * columns);
+    for (uint8_t& x : a) x = number();
+    for (uint8_t& x : b) x = number();
+    for (float& x : before) x = before_of();
+    const Floats d = product(of(), a, b, before, true, 0);
+    for (int i = 0; i < 64 * columns; i++)
+      ASSERT_EQ(d[size_t(i)], sum_of_products(type, &a[size_t(i / columns * 32)], &b[size_t(i % columns * 32)],
+                                              before[size_t(i)]))
+          << "row " << i / columns << ", column " << i % columns << ", added to " << before[size_t(i)];
+  };
+  const auto of_any_size = [&] { return std::ldexp(normal(random), int(random() % 40) - 20); };
+  expect_sums(any, of_any_size);
+  expect_sums(usual, [&] { return normal(random) * 10; });
+  expect_sums(usual, [] { return 0.f; });
+  expect_sums(rare, of_any_size);
 }
-#endif
 
 INSTANTIATE_TEST_SUITE_P(Forms, Fp8Products, testing::Range(0, int(fp8_product_cases().size())), [](const auto& info) {
   const Fp8ProductCase& of = fp8_product_cases()[size_t(info.param)];
