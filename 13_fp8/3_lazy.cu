@@ -6,9 +6,9 @@ namespace {
 
 struct Lazy {
   struct Range {
-    static constexpr float start = 0, headroom = 8.75;
+    static constexpr float start = 0, headroom = 8.75f;
   };
-  static constexpr bool beside = false;
+  static constexpr bool by_sums = false, turns = false;
   static constexpr int flush = 0;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };

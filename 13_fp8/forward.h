@@ -30,6 +30,7 @@
 #include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
+#include "device/named_barrier.h"
 #include "device/proxy_fence.h"
 #include "device/ring.h"
 #include "device/setmaxnreg.h"
@@ -67,6 +68,7 @@ template <int D>
 constexpr int Br = int(Shape<D>::consumers) * wgmma_rows;
 template <int D>
 constexpr int threads = (Shape<D>::consumers + 1) * warpgroup_threads;
+constexpr int turn_threads = 2 * warpgroup_threads;  // who passes a turn on, and who waits for it
 
 template <class T, int D>
 struct Shared {
@@ -111,35 +113,34 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// P = 2^x in place of x, in fp32, and l: `weight` is what a row's sum counts in it.
-template <int columns, class Rows>
-__device__ __forceinline__ void exponentiate(float (&x)[1][columns][4], Rows& rows, float weight,
-                                             [[maybe_unused]] Watched tile) {
-  float sums[2] = {};
-#pragma unroll
-  for (int n = 0; n < columns; n++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      float* pair = x[0][n] + 2 * h;
-      for (int c = 0; c < 2; c++) pair[c] = exp2_approx(pair[c]);
-      sums[h] += pair[0] + pair[1];
-    }
-  for (int h = 0; h < 2; h++) rows.minus_l[0][h] = fmaf(-weight, sums[h], rows.minus_l[0][h]);
-  watch("P", tile, x);
-}
-
-// P as A fragments of e4m3. A register of a fragment has four columns, and a lane has them in two fragments of P side by
-// side, two in each.
+// P = 2^x as A fragments of e4m3, and each row's sum of P before it is rounded. A register of a fragment has four columns,
+// and a lane has them in two fragments of x side by side, two in each.
 template <int columns>
-__device__ __forceinline__ void round_p(uint32_t (&rounded)[1][columns / 4][4], const float (&p)[1][columns][4]) {
+__device__ __forceinline__ void exponentiate(uint32_t (&p)[1][columns / 4][4], const float (&x)[1][columns][4],
+                                             float (&sums)[2]) {
+  sums[0] = sums[1] = 0;
 #pragma unroll
   for (int step = 0; step < columns / 4; step++)
 #pragma unroll
     for (int r = 0; r < 4; r++) {
       const int h = r % 2, n = 4 * step + r / 2 * 2;
-      const float *left = p[0][n] + 2 * h, *right = p[0][n + 1] + 2 * h;
-      rounded[0][step][r] = pack4<e4m3>(left[0], left[1], right[0], right[1]);
+      const float *left = x[0][n] + 2 * h, *right = x[0][n + 1] + 2 * h;
+      const float p0 = exp2_approx(left[0]), p1 = exp2_approx(left[1]);
+      const float p2 = exp2_approx(right[0]), p3 = exp2_approx(right[1]);
+      sums[h] += (p0 + p1) + (p2 + p3);
+      p[0][step][r] = pack4<e4m3>(p0, p1, p2, p3);
     }
+}
+
+// Shows P before it is rounded.
+template <int columns>
+__device__ __forceinline__ void watch_weights([[maybe_unused]] Watched tile, [[maybe_unused]] const float (&x)[1][columns][4]) {
+#ifdef WORKBOOK_SIMT
+  float p[1][columns][4];
+  for (int n = 0; n < columns; n++)
+    for (int r = 0; r < 4; r++) p[0][n][r] = exp2_approx(x[0][n][r]);
+  watch("P", tile, p);
+#endif
 }
 
 // sum += part
@@ -150,12 +151,19 @@ __device__ __forceinline__ void add(float (&sum)[1][D / 8][4], const float (&par
     for (int r = 0; r < 4; r++) sum[0][n][r] += part[0][n][r];
 }
 
-// x = scale log2(e) S - m in place of S, as lazy_softmax::subtract_max does, of a tile with a bias: x + bias.
-template <int columns, class Rows>
+// x = scale log2(e) S - m in place of S, of a tile with a bias: x + bias. Whether m has to rise for it, if that is asked.
+template <bool ask, int columns, class Rows>
 __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Rows& rows, float scale_log2, float bias) {
   Rows biased = rows;
   for (int h = 0; h < 2; h++) biased.m[0][h] -= bias;
-  return lazy_softmax::subtract_max(x, biased, scale_log2);
+  if constexpr (ask) {
+    return lazy_softmax::subtract_max(x, biased, scale_log2);
+  } else {
+#pragma unroll
+    for (int n = 0; n < columns; n++)
+      for (int r = 0; r < 4; r++) x[0][n][r] = fmaf(x[0][n][r], scale_log2, -biased.m[0][r / 2]);
+    return false;
+  }
 }
 
 // The power of two that a tile of V is divided by, as its exponent.
@@ -199,10 +207,31 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     watch("S", scores(j), s_reg, scale);
     float bias = 0;
     if constexpr (of_tiles) bias = exponent(v_scales[j]) - v_exponent, weight = exp2_approx(-bias);
-    const bool above = subtract_max(s_reg, rows, scale * log2_e, bias);
+    const bool above = subtract_max<!R::by_sums>(s_reg, rows, scale * log2_e, bias);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
     return above;
+  };
+  // m rises; l and O follow
+  const auto raise = [&] {
+    float correction[1][2];
+    lazy_softmax::raise_max(s_reg, rows, correction, state);
+    lazy_softmax::rescale(o_reg, correction);
+    if constexpr (R::flush > 1) lazy_softmax::rescale(part_reg, correction);
+  };
+  // P, and l. From `unscanned` on the sums say whether m has to rise: no weight is larger than their sum
+  const auto make_p = [&](int j) {
+    float sums[2];
+    exponentiate(p_reg, s_reg, sums);
+    if constexpr (R::by_sums) {
+      const bool unset = rows.minus_l[0][0] == INFINITY || rows.minus_l[0][1] == INFINITY;
+      if (__any_sync(0xffffffff, unset || !(fmaxf(sums[0], sums[1]) <= largest_e4m3))) {
+        raise();
+        exponentiate(p_reg, s_reg, sums);
+      }
+    }
+    for (int h = 0; h < 2; h++) rows.minus_l[0][h] = fmaf(-weight, sums[h], rows.minus_l[0][h]);
+    watch_weights(scores(j), s_reg);
   };
   // O += P V of a tile; or the sum of R::flush tiles, which begins with this one if it is `fresh`
   const auto start_o = [&](const e4m3* v, [[maybe_unused]] bool fresh) {
@@ -217,6 +246,12 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     else
       wgmma_wait<0>(part_reg);
   };
+  const auto wait_for_turn = [&] {  // no result depends on it
+    if constexpr (R::turns) named_barrier_sync(1 + consumer, turn_threads);
+  };
+  const auto pass_turn = [&] {
+    if constexpr (R::turns) named_barrier_arrive(1 + (consumer + 1) % Shape<D>::consumers, turn_threads);
+  };
   // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
@@ -225,13 +260,14 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   watch_step("1. S = Q K^T");
+  wait_for_turn();
   wgmma_fence();
   start_product<Br<D>, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
+  pass_turn();
   release(smem.k_empty[ring.place]);
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
-  exponentiate(s_reg, rows, weight, scores(0));
-  round_p(p_reg, s_reg);
+  make_p(0);
 
 #pragma unroll 1
   for (int j = 1; j < own_tiles; j++) {
@@ -240,35 +276,22 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     mbarrier_wait(&smem.v_full[before.place], before.parity);
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
+    wait_for_turn();
     wgmma_fence();
     start_product<Br<D>, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_o(smem.v[before.place], R::flush == 1 || (j - 1) % std::max(R::flush, 1) == 0);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
-    float correction[1][2] = {{1, 1}};
-    if constexpr (R::beside) {
-      if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
-      exponentiate(s_reg, rows, weight, scores(j));
-      // What stands before this wait stays before the one that follows, and so do all exponentials, since this wait needs
-      // their sums: ptxas does not know that no -l is 1
-      const bool never = rows.minus_l[0][0] == 1 || rows.minus_l[0][1] == 1;
-      mbarrier_wait(&smem.v_full[before.place], before.parity ^ unsigned(never));  // no result depends on it
-    }
     wait_for_o();
+    pass_turn();
     release(smem.v_empty[before.place]);
     if constexpr (R::flush > 0)
       if (R::flush == 1 || j % R::flush == 0) add<D>(o_reg, part_reg);
-    if constexpr (!R::beside)
-      if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
-    if (above) {
-      lazy_softmax::rescale(o_reg, correction);
-      if constexpr (R::flush > 1) lazy_softmax::rescale(part_reg, correction);
-    }
+    if (above) raise();
     watch_rows(state, rows);
     if constexpr (R::flush <= 1) watch("O", state, o_reg, v_scale);
-    if constexpr (!R::beside) exponentiate(s_reg, rows, weight, scores(j));
-    round_p(p_reg, s_reg);
+    make_p(j);
   }
 
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
@@ -290,6 +313,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     release(smem.k_empty[ring.place]);
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
     release(smem.v_empty[ring.place]);
+    wait_for_turn();
+    pass_turn();
   }
 
   watch_step("O / l and LSE");
@@ -360,8 +385,10 @@ __global__ void __launch_bounds__(threads<D>, 1)
     }
   } else {
     setmaxnreg_inc<Shape<D>::consumer_registers>();
+    if (R::turns && warpgroup == consumers - 1) named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
     for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
       attend<R>(smem, p, tile, ring, q, turn % 2, scales, lse);
+    if (R::turns && warpgroup == 0) named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
 }
 

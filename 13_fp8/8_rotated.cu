@@ -6,9 +6,9 @@ namespace {
 
 struct Rotated {
   struct Range {
-    static constexpr float start = 0, headroom = 8.75;
+    static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool beside = true;
+  static constexpr bool by_sums = true, turns = true;
   static constexpr int flush = 4;
   static constexpr attention::EightBits rounding = attention::rotated_tile;
 };
