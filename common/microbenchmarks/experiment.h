@@ -30,6 +30,7 @@ std::vector<Experiment> branch();      // a warp whose lanes go two ways
 std::vector<Experiment> accumulate();  // sums in fp16 and in fp32 on tensor cores
 std::vector<Experiment> split();       // queries or keys divided among the warps of a block
 std::vector<Experiment> products();    // of wgmma from shared memory, with nothing else to do; of Hopper alone
+std::vector<Experiment> eight_bits();  // how exact sums of eight-bit products are; of Hopper alone
 
 // Seconds that `work` keeps the GPU busy. Nothing is flushed before: what the caches hold, they may keep.
 inline double seconds(const std::function<void()>& work) {

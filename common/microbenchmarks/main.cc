@@ -16,7 +16,7 @@ namespace {
 
 std::vector<Experiment> all() {
   std::vector<Experiment> experiments;
-  for (const auto& file : {latency, bandwidth, branch, accumulate, split, products})
+  for (const auto& file : {latency, bandwidth, branch, accumulate, split, products, eight_bits})
     for (Experiment& experiment : file()) experiments.push_back(std::move(experiment));
   return experiments;
 }
