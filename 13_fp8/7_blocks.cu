@@ -1,4 +1,14 @@
-// x
+// Chapter 13, rung 7, blocks: a scale for each tile of Q, K and V.
+//
+// The kernel is that of forward.h, and the one before it that of quantize_tiles.h.
+//
+// What changed since sums: a tile is 128 rows of a head, and a scale is a power of two. Those of Q and K go into the
+// scale of S, tile by tile. That of V cannot go into O, to which all tiles are added up. It goes into x: a tile whose V
+// was divided by 2^b has weights that are 2^b times as large, for the product, and counts 2^-b times as much in l. So m
+// is the maximum of x + b. No kernel looks for the largest of all any more: a block reads its tile once, and one launch
+// does what took three.
+//
+// Expected limit: as before.
 #include "forward.h"
 
 namespace fp8 {
@@ -16,8 +26,9 @@ struct Blocks {
 }  // namespace
 
 extern const attention::Rung blocks;
-constinit const attention::Rung blocks = {.name = "blocks",
-                                      .idea = "blocks",
-                                      .forward = attention::padded<unpadded<Blocks>>};
+constinit const attention::Rung blocks = {
+    .name = "blocks",
+    .idea = "a scale for each tile: Q and K in that of S, V in the exponent; one kernel before, not three",
+    .forward = attention::padded<unpadded<Blocks>>};
 
 }  // namespace fp8

@@ -1,18 +1,24 @@
-// What the rungs from 3_lazy.cu on share: the loop of `direct`, in which each of them changes one thing. A rung is a struct
-// of constants, with members like those of Lazy in 3_lazy.cu, and the file that says why.
+// What the rungs from 3_lazy.cu on share: the loop of `direct`, in which each of them changes one thing. A rung is a
+// struct of constants and a file that says why:
+//
+//   Range      where m puts a row's largest x (start), and how large an x may become before m rises (headroom)
+//   by_sums    the sums of weights say whether m has to rise, and nobody looks for the largest x
+//   turns      the consumers take turns at the tensor cores
+//   flush      after so many tiles the tensor core's sum is added to O, in fp32; 0: never
+//   rounding   what Q, K and V are rounded to (attention/problem.h)
 //
 // A thread block stays as long as the kernel runs and takes its share of the tiles of Br query rows of one head. Each
-// consumer warpgroup computes 64 rows of a tile, from Q to O; one more warpgroup is the producer, of which two warps have
-// work. What each does, waits for, and signals (->):
+// consumer warpgroup computes 64 rows of a tile, from Q to O; one more warpgroup is the producer, of which two warps
+// have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> o_empty
-//   consumers          the first S            waits for q_full, k_full               -> k_empty
-//                      S(j), then O += P V(j-1) starts
-//                      x = scale log2(e) S(j) - m while P V(j-1) runs; from `beside` on, P = 2^x, too
-//                      O follows m                                                   -> v_empty
-//                      P in e4m3
+//   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
+//                      S(j), then O += P V(j-1) starts, in its turn
+//                      x = scale log2(e) S(j) - m while P V(j-1) runs
+//                      P V(j-1) is there                                             -> the next turn, v_empty
+//                      P = 2^x, rounded to e4m3, and O follows m where it rises
 //                      the last P V                                                  -> q_empty
 //                      O scale_v / l          waits for o_empty                      -> o_full
 #pragma once
@@ -113,8 +119,8 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
   }
 }
 
-// P = 2^x as A fragments of e4m3, and each row's sum of P before it is rounded. A register of a fragment has four columns,
-// and a lane has them in two fragments of x side by side, two in each.
+// P = 2^x as A fragments of e4m3, and each row's sum of P before it is rounded. A register of a fragment has four
+// columns, and a lane has them in two fragments of x side by side, two in each.
 template <int columns>
 __device__ __forceinline__ void exponentiate(uint32_t (&p)[1][columns / 4][4], const float (&x)[1][columns][4],
                                              float (&sums)[2]) {
@@ -134,7 +140,8 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[1][columns / 4][4], c
 
 // Shows P before it is rounded.
 template <int columns>
-__device__ __forceinline__ void watch_weights([[maybe_unused]] Watched tile, [[maybe_unused]] const float (&x)[1][columns][4]) {
+__device__ __forceinline__ void watch_weights([[maybe_unused]] Watched tile,
+                                              [[maybe_unused]] const float (&x)[1][columns][4]) {
 #ifdef WORKBOOK_SIMT
   float p[1][columns][4];
   for (int n = 0; n < columns; n++)
@@ -151,9 +158,11 @@ __device__ __forceinline__ void add(float (&sum)[1][D / 8][4], const float (&par
     for (int r = 0; r < 4; r++) sum[0][n][r] += part[0][n][r];
 }
 
-// x = scale log2(e) S - m in place of S, of a tile with a bias: x + bias. Whether m has to rise for it, if that is asked.
+// x = scale log2(e) S - m in place of S, of a tile with a bias: x + bias. Whether m has to rise for it, if that is
+// asked.
 template <bool ask, int columns, class Rows>
-__device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Rows& rows, float scale_log2, float bias) {
+__device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Rows& rows, float scale_log2,
+                                             float bias) {
   Rows biased = rows;
   for (int h = 0; h < 2; h++) biased.m[0][h] -= bias;
   if constexpr (ask) {
@@ -167,9 +176,7 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Ro
 }
 
 // The power of two that a tile of V is divided by, as its exponent.
-__device__ inline float exponent(float power_of_two) {
-  return float(int(__float_as_uint(power_of_two) >> 23) - 127);
-}
+__device__ inline float exponent(float power_of_two) { return float(int(__float_as_uint(power_of_two) >> 23) - 127); }
 
 // A consumer's 64 rows of a tile.
 template <class R, class T, int D, class Keys, class Queries>
@@ -190,7 +197,9 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const float* const v_scales = scales.v + (of_tiles ? p.kv_head(tile.head) * scales.k_tiles : 0);
   const float rotated = R::rounding == attention::rotated_tile ? 1.f / D : 1.f;
   constexpr float largest_scale = 0x1p126f;  // of a larger one the score 0 would become NaN
-  const auto scale_of = [&](float k_scale) { return fminf(p.scale * rotated * scales.q[q_tile] * k_scale, largest_scale); };
+  const auto scale_of = [&](float k_scale) {
+    return fminf(p.scale * rotated * scales.q[q_tile] * k_scale, largest_scale);
+  };
   const float v_scale = v_scales[0], v_exponent = exponent(v_scale);
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
@@ -385,10 +394,12 @@ __global__ void __launch_bounds__(threads<D>, 1)
     }
   } else {
     setmaxnreg_inc<Shape<D>::consumer_registers>();
-    if (R::turns && warpgroup == consumers - 1) named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
+    if (R::turns && warpgroup == consumers - 1)
+      named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
     for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
       attend<R>(smem, p, tile, ring, q, turn % 2, scales, lse);
-    if (R::turns && warpgroup == 0) named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
+    if (R::turns && warpgroup == 0)
+      named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
 }
 

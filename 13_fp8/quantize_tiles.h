@@ -3,8 +3,8 @@
 // read twice. A scale is a power of two (device/fp8.h).
 //
 // V is transposed, its keys in the order of quantize.h. Q and K can be rotated: a row is multiplied by a Hadamard
-// matrix of signs, which leaves q k^T as it is but for a factor D, and spreads an outlier over all D elements. A quad of
-// lanes has a row, and of each 32 elements a lane has eight: three steps of the fast transform are among these, two
+// matrix of signs, which leaves q k^T as it is but for a factor D, and spreads an outlier over all D elements. A quad
+// of lanes has a row, and of each 32 elements a lane has eight: three steps of the fast transform are among these, two
 // are between the lanes of the quad, and the others between the eights of a lane.
 #pragma once
 
@@ -152,8 +152,8 @@ __device__ void transpose_tile(const T* from, int rows, e4m3* to, int keys, floa
 
 // A block for each tile: those of Q, then those of K, then those of V.
 template <class T, int D, bool rotated>
-__global__ void __launch_bounds__(EightBits::parts) round_tiles(const T* q, const T* k, const T* v, Problem p,
-                                                                EightBitTiles to) {
+__global__ void __launch_bounds__(EightBits::parts)
+    round_tiles(const T* q, const T* k, const T* v, Problem p, EightBitTiles to) {
   const int of_q = p.batch * p.heads * to.q_tiles, of_k = p.batch * p.kv_heads * to.k_tiles;
   int tile = blockIdx.x;
   if (tile < of_q) {

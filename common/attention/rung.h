@@ -106,9 +106,9 @@ struct Pass {
   std::string (*unsupported)(const Problem&) = nullptr;
   size_t (*workspace_bytes)(const Problem&) = nullptr;
   void (*run)(const Problem&, const Args&, cudaStream_t) = nullptr;
-  bool writes_lse = false;     // forward only
-  bool deterministic = true;   // the same bits from the same inputs, whatever the order of threads
-  unsigned takes = no_extras;  // of attention::Extras
+  bool writes_lse = false;              // forward only
+  bool deterministic = true;            // the same bits from the same inputs, whatever the order of threads
+  unsigned takes = no_extras;           // of attention::Extras
   EightBits eight_bits = sixteen_bits;  // forward only
   // Of a pass without kernels of its own: the pass whose kernels it takes for a problem that it supports.
   const Pass& (*chooses)(const Problem&) = nullptr;

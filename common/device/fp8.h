@@ -25,8 +25,8 @@ constexpr float largest_e4m3 = 448;
 // or the inverse of the scale would be infinite.
 constexpr float smallest_divisor = 0x1p-100f;
 
-// A tile's scale is a power of two: then scaling rounds nothing, and it is no worse, since e4m3 has three bits behind the
-// leading one at any size. The largest element becomes more than 224, and at most 448.
+// A tile's scale is a power of two: then scaling rounds nothing, and it is no worse, since e4m3 has three bits behind
+// the leading one at any size. The largest element becomes more than 224, and at most 448.
 __host__ __device__ inline float tile_scale(float largest) {
   largest = fmaxf(largest, smallest_divisor);
   const int exponent = ilogbf(largest);
@@ -50,7 +50,9 @@ __host__ __device__ inline void hadamard_step(float& a, float& b) {
 // The steps for a row of D elements, and their order, as distances of the two elements. Sums in another order would be
 // rounded otherwise.
 template <int D>
-constexpr int hadamard_steps = D == 64 ? 6 : D == 128 ? 7 : 8;
+constexpr int hadamard_steps = D == 64    ? 6
+                               : D == 128 ? 7
+                                          : 8;
 template <int D>
 __host__ __device__ constexpr int hadamard_distance(int step) {
   constexpr int last = hadamard_steps<D> - 2;  // two steps between lanes

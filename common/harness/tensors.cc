@@ -259,7 +259,8 @@ std::vector<float> rotated_to(const std::vector<float>& x, int columns) {
   std::vector<float> rotated(x.size() / columns * D);
   for (size_t row = 0; row < x.size() / columns; row++) {
     float* const to = rotated.data() + row * D;
-    for (int c = 0; c < columns; c++) to[c] = x[row * columns + c] * (hadamard_signs(c / 32) >> c % 32 & 1 ? -1.f : 1.f);
+    for (int c = 0; c < columns; c++)
+      to[c] = x[row * columns + c] * (hadamard_signs(c / 32) >> c % 32 & 1 ? -1.f : 1.f);
     for (int step = 0; step < hadamard_steps<D>; step++)
       for (int c = 0, distance = hadamard_distance<D>(step); c < D; c++)
         if (!(c & distance)) hadamard_step(to[c], to[c + distance]);

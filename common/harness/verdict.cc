@@ -17,8 +17,8 @@ using attention::Problem;
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-// What tensor cores may lose of a sum of products in eight bits, for each product, relative to the sum: they align the 32
-// products of an instruction, and the sum so far, with the largest of these, and keep 13 bits behind its leading one
+// What tensor cores may lose of a sum of products in eight bits, for each product, relative to the sum: they align the
+// 32 products of an instruction, and the sum so far, with the largest of these, and keep 13 bits behind its leading one
 // (tests/device/fp8_test.cc). Half of the 13th is lost in the mean.
 constexpr double fp8_sum_loss = 0x1p-14;
 
@@ -291,8 +291,9 @@ void Reference::expect_forward(const HostTensors& given, bool whole) {
     }
     const reference::Vector lse = p.rope ? reference::forward(q, k, v, p.scale, scores).lse : exact.lse;
     using namespace reference;
-    const reference::Forward plain =
-        reference::forward(q, k, v, p.scale, scores, p.eight_bits ? eight_bits(p.dtype, p.eight_bits >= attention::lagging_max) : reference::plain(p.dtype));
+    const reference::Forward plain = reference::forward(
+        q, k, v, p.scale, scores,
+        p.eight_bits ? eight_bits(p.dtype, p.eight_bits >= attention::lagging_max) : reference::plain(p.dtype));
     const reference::Forward tensor_cores =
         p.eight_bits ? plain : reference::forward(q, k, v, p.scale, scores, reference::tensor_cores(p.dtype));
     const auto keep = [&](const reference::Matrix& o, std::vector<double>& to) {

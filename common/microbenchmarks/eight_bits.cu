@@ -4,9 +4,9 @@
 // makes a difference says how many bits stay behind the leading one.
 //
 // `sum/EVERY/KEYS`: a row of weights between 0 and 1 times a column of numbers between 0 and 1, with e4m3 numbers, 32
-// keys in an instruction. After EVERY instructions the sum is added to one in fp32, and the tensor core begins a new one;
-// after 0, never. What is cut off is always lost in the same direction, so the error grows with what a sum has reached,
-// relative to the products.
+// keys in an instruction. After EVERY instructions the sum is added to one in fp32, and the tensor core begins a new
+// one; after 0, never. What is cut off is always lost in the same direction, so the error grows with what a sum has
+// reached, relative to the products.
 //
 // Compute capability 9.0 alone: the products are wgmma's. The engine cuts off as much (simt/hopper/wgmma.cc).
 #include <algorithm>
@@ -76,8 +76,8 @@ Experiment long_sum(int every, int keys) {
             std::vector<double> expected(rows * columns);
             for (int i = 0; i < rows * columns; i++)
               for (int j = 0; j < keys; j++)
-                expected[i] += double(to_float(p[size_t(i / columns) * keys + j])) *
-                               to_float(v[size_t(i % columns) * keys + j]);
+                expected[i] +=
+                    double(to_float(p[size_t(i / columns) * keys + j])) * to_float(v[size_t(i % columns) * keys + j]);
             return [=, p = std::make_shared<Array<e4m3>>(p), v = std::make_shared<Array<e4m3>>(v)] {
               const Array<float> o(rows * columns);
               Run run;
@@ -92,7 +92,8 @@ Experiment long_sum(int every, int keys) {
               run.counters = {{"keys", keys}, {"every", every}, {"error", error}};
               // An instruction cuts at most a unit off each product, the sum before and the sum after.
               const int in_a_row = every > 0 ? std::min(every, keys / depth) : keys / depth;
-              if (!(error <= in_a_row * (depth + 2) * 0x1p-13)) run.wrong = "the relative error is " + std::to_string(error);
+              if (!(error <= in_a_row * (depth + 2) * 0x1p-13))
+                run.wrong = "the relative error is " + std::to_string(error);
               return run;
             };
           }};
@@ -116,7 +117,8 @@ Experiment kept_bits() {
                 run.seconds += seconds([&] { launch_add_up(p_device, v_device, depth, 0, o); });
                 const float found = o.host()[0];
                 if (found == 256 + std::ldexp(256.f, -bits) && kept == bits - 1) kept = bits;
-                if (found != 256 && kept != bits) run.wrong = "1 + 2^-" + std::to_string(bits) + " is " + std::to_string(found / 256);
+                if (found != 256 && kept != bits)
+                  run.wrong = "1 + 2^-" + std::to_string(bits) + " is " + std::to_string(found / 256);
               }
               run.counters["bits"] = kept;
               return run;

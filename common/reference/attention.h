@@ -38,13 +38,13 @@ struct Rounding {
   Round sums = exact;      // S and dP, and what is made of them: P and dS
   Round operands = exact;  // P and dS where they enter a product
   Round results = exact;   // O, dQ, dK and dV; with RoPE, Q and K once they are rotated
-  double largest = 0;      // P where it enters a product is rounded as so many times its row's largest element; 0: as it is
+  double largest = 0;  // P where it enters a product is rounded as so many times its row's largest element; 0: as it is
 };
 Rounding plain(attention::DType type);  // everything is stored in that type
 Rounding tensor_cores(
     attention::DType type);  // only what tensor cores need so: sums stay in fp32, and P and dS with them
-// A forward whose P is e4m3. Its row's largest is 1, or any number: then sqrt(2) stands for all, whose error is theirs in
-// the mean.
+// A forward whose P is e4m3. Its row's largest is 1, or any number: then sqrt(2) stands for all, whose error is theirs
+// in the mean.
 Rounding eight_bits(attention::DType results, bool lagging);
 
 // ---- One head ------------------------------------------------------------------------------------------------

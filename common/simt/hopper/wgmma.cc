@@ -126,10 +126,12 @@ void add_products_of_eight_bits(const float* a, const int* a_exponents, const fl
   constexpr int least = -100;
   const EightIntegers alone = largest < least;
   const EightIntegers unit = alone ? EightIntegers{} : largest - fp8_sum_bits;  // 2^unit is the last bit that is kept
-  const EightFloats to_units = std::bit_cast<EightFloats>((127 - unit) << 23), from_units = std::bit_cast<EightFloats>((127 + unit) << 23);
+  const EightFloats to_units = std::bit_cast<EightFloats>((127 - unit) << 23),
+                    from_units = std::bit_cast<EightFloats>((127 + unit) << 23);
   EightIntegers units = __builtin_convertvector(before * to_units, EightIntegers);
   for (int k = 0; k < depth; ++k)
-    units += __builtin_convertvector(a[k] * *reinterpret_cast<const EightFloats*>(b + k * row_of_b) * to_units, EightIntegers);
+    units += __builtin_convertvector(a[k] * *reinterpret_cast<const EightFloats*>(b + k * row_of_b) * to_units,
+                                     EightIntegers);
   constexpr int kept = ~((1 << (23 - fp8_sum_bits)) - 1);
   const EightFloats after = alone ? before : __builtin_convertvector(units, EightFloats) * from_units;
   EightFloats result = std::bit_cast<EightFloats>(bits(after) & kept);

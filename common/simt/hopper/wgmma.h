@@ -117,7 +117,7 @@ class Products {
   struct {
     float a[16][32], b[32][256];
     std::int32_t a_exponents[16][32], b_exponents[32][256];  // in eight bits
-  } operands_;  // of the product that is being calculated
+  } operands_;                                               // of the product that is being calculated
   std::array<OfWarp, max_warps> warps_;
   std::array<std::vector<ProductForm>, max_warps / 4> forms_;  // [warpgroup]: those that any of its warps has started
 };

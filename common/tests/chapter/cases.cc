@@ -14,7 +14,8 @@ using attention::DType;
 using attention::Mask;
 using attention::Problem;
 
-constexpr const char* rounded_how[] = {"", "_eight_bits", "_eight_bits_lagging", "_eight_bits_of_tiles", "_eight_bits_rotated"};
+constexpr const char* rounded_how[] = {"", "_eight_bits", "_eight_bits_lagging", "_eight_bits_of_tiles",
+                                       "_eight_bits_rotated"};
 
 std::string name(const Case& c) {
   const Problem& p = c.problem;

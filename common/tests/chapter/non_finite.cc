@@ -176,8 +176,10 @@ std::string wrong_with(const Pass& pass, const Case& c) {
   for (const float x : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     HostTensors in = usual.inputs;
     put(p, x, in);
-    const std::string key = name(c) + " with " + std::to_string(x) + (p.eight_bits ? " in eight bits " + std::to_string(p.eight_bits) : "");
-    if (!results.contains(key)) results.emplace(key, expected(in_eight_bits(p), p.eight_bits ? in_eight_bits(p, in) : in));
+    const std::string key =
+        name(c) + " with " + std::to_string(x) + (p.eight_bits ? " in eight bits " + std::to_string(p.eight_bits) : "");
+    if (!results.contains(key))
+      results.emplace(key, expected(in_eight_bits(p), p.eight_bits ? in_eight_bits(p, in) : in));
     const std::string wrong = first_wrong(pass, p, in, results.at(key), allowed);
     if (!wrong.empty()) return "with " + std::to_string(x) + ", " + wrong;
   }

@@ -188,8 +188,8 @@ int exponent(Fp8 type, uint8_t bits) {
   return std::max((bits & 0x7f) >> mantissa_bits(type), 1) - (type == Fp8::e4m3 ? 7 : 15);
 }
 
-// What the engine does, in integers and one number at a time: products and sum are multiples of 2^-13 of the power of two
-// of the largest of them, and what is behind is cut off; so is what the sum has behind 13 bits.
+// What the engine does, in integers and one number at a time: products and sum are multiples of 2^-13 of the power of
+// two of the largest of them, and what is behind is cut off; so is what the sum has behind 13 bits.
 float sum_of_products(Fp8 type, const uint8_t* a, const uint8_t* b, float before) {
   int largest = before == 0 ? -1000 : std::ilogb(before);
   for (int k = 0; k < 32; k++)
@@ -227,8 +227,8 @@ TEST_P(Fp8Products, AreCutOffBehindThirteenBits) {
     for (float& x : before) x = before_of();
     const Floats d = product(of(), a, b, before, true, 0);
     for (int i = 0; i < 64 * columns; i++)
-      ASSERT_EQ(d[size_t(i)], sum_of_products(type, &a[size_t(i / columns * 32)], &b[size_t(i % columns * 32)],
-                                              before[size_t(i)]))
+      ASSERT_EQ(d[size_t(i)],
+                sum_of_products(type, &a[size_t(i / columns * 32)], &b[size_t(i % columns * 32)], before[size_t(i)]))
           << "row " << i / columns << ", column " << i % columns << ", added to " << before[size_t(i)];
   };
   const auto of_any_size = [&] { return std::ldexp(normal(random), int(random() % 40) - 20); };

@@ -72,4 +72,6 @@ def show(title: str, of: Microbenchmarks) -> None:
         say(f"\n{table(of)}")
     if of.names("products/"):
         say(f"\n{microbenchmark_tables.products(of)}")
+    if of.names("fp8_sum/"):
+        say(f"\n{microbenchmark_tables.sums_in_eight_bits(of)}")
     say()

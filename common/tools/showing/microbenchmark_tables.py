@@ -82,3 +82,14 @@ def products(of: Microbenchmarks) -> str:
         rows.append([name.partition("/")[2], significant(1e-12 * of.value(name, "flop/s")),
                      f"{100 * of.value(name, 'tensor cores'):.0f}%", f"{of.value(name, 'MHz'):.0f}"])
     return markdown(rows)
+
+
+def sums_in_eight_bits(of: Microbenchmarks) -> str:
+    """The error of sums of products in eight bits, by how often they are taken from the tensor core. Of Hopper alone."""
+    every = sorted({int(name.split("/")[1]) for name in of.names("fp8_sum/")}, key=lambda n: (n == 0, n))
+    lengths = sorted({int(name.split("/")[2]) for name in of.names("fp8_sum/")})
+    rows = [["added up in fp32", *(f"{keys} keys" for keys in lengths)]]
+    for n in every:
+        rows.append([f"every {n * 32} keys" if n else "never",
+                     *(known(lambda: of.value(f"fp8_sum/{n}/{keys}", "error"), "{:.1e}".format) for keys in lengths)])
+    return f"The tensor core keeps {of.value('fp8_bits', 'bits'):.0f} bits behind the leading one.\n\n" + markdown(rows)
