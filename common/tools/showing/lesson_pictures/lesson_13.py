@@ -1,4 +1,5 @@
-"""13_fp8: the numbers that there are, what a scale is for, and keys in the order of the registers."""
+"""13_fp8: the numbers that there are, what a scale is for, keys in the order of the registers, and consumers that take
+turns."""
 
 from tools.showing.lesson_pictures.canvas import Drawing
 
@@ -77,4 +78,33 @@ def keys_in_another_order() -> Drawing:
                   lambda place, _: str(order[place]), font=12.5)
     picture.text(left, 322, "Each row is a column of V. No number of P has to move", size=13, color="note")
     picture.text(left, 340, "to another lane: the sum does not care in which order.", size=13, color="note")
+    return picture
+
+
+def in_phase_and_out_of_it() -> Drawing:
+    picture = Drawing(306, "Two consumers in phase, and out of it",
+                      "In phase both consumers have their products at half speed for 1024 cycles, and then their "
+                      "exponentials at half speed for 1024. Out of phase one has its products for 512 cycles while the "
+                      "other one has its exponentials, and both have done as much after half of the time.")
+    left, unit = 110.0, 60.0  # of 512 cycles: a part of 2560 cycles is shown
+    products, exponentials = "blue", "orange"
+
+    def rows(y: float, title: str, parts: tuple[tuple[tuple[float, float, str], ...], ...]) -> None:
+        picture.text(14, y, title, size=14, bold=True)
+        for consumer, spans in enumerate(parts):
+            top = y + 14 + consumer * 40
+            picture.text(14, top + 20, f"consumer {consumer}", size=13)
+            for begin, length, color in spans:
+                words = "products" if color == products else "exp"
+                picture.box(left + begin * unit, top, length * unit - 2, 30, color, words, pale=True, size=12.5)
+
+    together = ((0, 2, products), (2, 2, exponentials))
+    rows(24, "in phase: both want the same unit", (together, together))
+    first = tuple((float(n), 1.0, exponentials if n % 2 else products) for n in range(4))
+    second = tuple((float(n), 1.0, products if n % 2 else exponentials) for n in range(4))
+    rows(146, "out of phase: they take turns", (first, second))
+    for n in range(5):
+        picture.text(left + n * unit, 256, str(n * 512), at="middle", size=12.5, color="note")
+    picture.text(14, 256, "cycles", size=12.5, color="note")
+    picture.text(14, 290, "In as long, one tile for each consumer, or two.", size=13, color="note")
     return picture
