@@ -92,4 +92,5 @@ def sums_in_eight_bits(of: Microbenchmarks) -> str:
     for n in every:
         rows.append([f"every {n * 32} keys" if n else "never",
                      *(known(lambda: of.value(f"fp8_sum/{n}/{keys}", "error"), "{:.1e}".format) for keys in lengths)])
-    return f"The tensor core keeps {of.value('fp8_bits', 'bits'):.0f} bits behind the leading one.\n\n" + markdown(rows)
+    kept = of.value("fp8_bits", "bits")
+    return f"The tensor core keeps {kept:.0f} bits behind the leading one.\n\n" + markdown(rows)
