@@ -17,7 +17,7 @@ struct Lazy {
   struct Range {
     static constexpr float start = 0, headroom = 8.75f;
   };
-  static constexpr bool by_sums = false, turns = false;
+  static constexpr bool by_sums = false, turns = false, q_held = false;
   static constexpr int flush = 0;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };

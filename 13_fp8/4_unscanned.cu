@@ -17,7 +17,7 @@ struct Unscanned {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = false;
+  static constexpr bool by_sums = true, turns = false, q_held = false;
   static constexpr int flush = 0;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };

@@ -18,7 +18,7 @@ struct Turns {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true;
+  static constexpr bool by_sums = true, turns = true, q_held = false;
   static constexpr int flush = 0;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };

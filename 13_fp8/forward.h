@@ -4,6 +4,7 @@
 //   Range      where m puts a row's largest x (start), and how large an x may become before m rises (headroom)
 //   by_sums    the sums of weights say whether m has to rise, and nobody looks for the largest x
 //   turns      the consumers take turns at the tensor cores
+//   q_held     Q is in registers, at D = 128
 //   flush      after so many tiles the tensor core's sum is added to O, in fp32; 0: never
 //   rounding   what Q, K and V are rounded to (attention/problem.h)
 //
@@ -33,6 +34,7 @@
 #include "device/bulk_copy.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
+#include "device/ldmatrix.h"
 #include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
@@ -138,6 +140,30 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[1][columns / 4][4], c
     }
 }
 
+// S = Q K^T, with Q from shared memory or from registers.
+template <int D, int steps>
+__device__ __forceinline__ void start_s(float (&s)[1][Bc / 8][4], const e4m3* q_rows, const uint32_t (&q)[steps][4],
+                                        const e4m3* k) {
+  if constexpr (steps == 1) {
+    start_product<Br<D>, D, Bc>(s, q_rows, k);
+  } else {
+    const uint64_t k_tile = descriptor_of_rows<D>(k);
+#pragma unroll
+    for (int step = 0; step < steps; step++)
+      wgmma<e4m3>(s[0], q[step], wgmma_advance(k_tile, step_begin<Bc, D, e4m3>(step)), step > 0);
+    wgmma_commit();
+  }
+}
+
+// A warp's 16 rows of Q as A fragments.
+template <int D>
+__device__ __forceinline__ void load_q(uint32_t (&q)[D / 32][4], const e4m3* rows) {
+  const int lane = threadIdx.x % 32, row = lane % 16;
+#pragma unroll
+  for (int step = 0; step < D / 32; step++)
+    ldmatrix_x4(q[step], rows + row * D + (2 * step + lane / 16 ^ row * D / 128 % (D / 16)) * 16);
+}
+
 // Shows P before it is rounded.
 template <int columns>
 __device__ __forceinline__ void watch_weights([[maybe_unused]] Watched tile,
@@ -183,6 +209,7 @@ template <class R, class T, int D, class Keys, class Queries>
 __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
                                        int o_parity, const Scales& scales, float* lse) {
   constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
+  constexpr int tiles_of_a_sum = R::flush > 0 ? R::flush : 1;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1);
@@ -205,6 +232,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   float part_reg[1][D / 8][4];  // of O, since it was last added up
   uint32_t p_reg[1][Bc / 32][4];
+  constexpr bool q_held = R::q_held && D == 128;  // at D = 64 there are no registers for it
+  uint32_t q_reg[q_held ? D / 32 : 1][4];
   lazy_softmax::Rows<1, typename R::Range> rows;
   const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
@@ -267,11 +296,15 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   };
 
   mbarrier_wait(&smem.q_full[q.place], q.parity);
+  if constexpr (q_held) {
+    load_q<D>(q_reg, q_rows + warp_row % wgmma_rows * D);
+    release(smem.q_empty[q.place]);
+  }
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   watch_step("1. S = Q K^T");
   wait_for_turn();
   wgmma_fence();
-  start_product<Br<D>, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
+  start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
   pass_turn();
   release(smem.k_empty[ring.place]);
@@ -287,8 +320,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wait_for_turn();
     wgmma_fence();
-    start_product<Br<D>, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
-    start_o(smem.v[before.place], R::flush == 1 || (j - 1) % std::max(R::flush, 1) == 0);
+    start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
+    start_o(smem.v[before.place], R::flush > 0 && (j - 1) % tiles_of_a_sum == 0);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
@@ -296,7 +329,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     pass_turn();
     release(smem.v_empty[before.place]);
     if constexpr (R::flush > 0)
-      if (R::flush == 1 || j % R::flush == 0) add<D>(o_reg, part_reg);
+      if (j % tiles_of_a_sum == 0) add<D>(o_reg, part_reg);
     if (above) raise();
     watch_rows(state, rows);
     if constexpr (R::flush <= 1) watch("O", state, o_reg, v_scale);
@@ -306,13 +339,13 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   mbarrier_wait(&smem.v_full[ring.place], ring.parity);
   watch_step("3. O += P V");
   wgmma_fence();
-  start_o(smem.v[ring.place], R::flush == 1 || (own_tiles - 1) % std::max(R::flush, 1) == 0);
+  start_o(smem.v[ring.place], R::flush > 0 && (own_tiles - 1) % tiles_of_a_sum == 0);
   wait_for_o();
   if constexpr (R::flush > 0) add<D>(o_reg, part_reg);
   watch_rows(state, rows);
   watch("O", state, o_reg, v_scale);
   release(smem.v_empty[ring.place]);
-  release(smem.q_empty[q.place]);
+  if constexpr (!q_held) release(smem.q_empty[q.place]);
   ring.advance();
 
   // Tiles that only the other warpgroups compute

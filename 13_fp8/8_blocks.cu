@@ -1,4 +1,4 @@
-// Chapter 13, rung 7, blocks: a scale for each tile of Q, K and V.
+// Chapter 13, rung 8, blocks: a scale for each tile of Q, K and V.
 //
 // The kernel is that of forward.h, and the one before it that of quantize_tiles.h.
 //
@@ -18,8 +18,8 @@ struct Blocks {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true;
-  static constexpr int flush = 4;
+  static constexpr bool by_sums = true, turns = true, q_held = true;
+  static constexpr int flush = 1;
   static constexpr attention::EightBits rounding = attention::scale_of_tile;
 };
 

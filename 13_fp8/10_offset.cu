@@ -1,4 +1,4 @@
-// Chapter 13, rung 9, offset: P is where e4m3 has its bits.
+// Chapter 13, rung 10, offset: P is where e4m3 has its bits.
 //
 // The kernel is that of forward.h. It is the chapter's result.
 //
@@ -16,8 +16,8 @@ struct Offset {
   struct Range {
     static constexpr float start = 3, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true;
-  static constexpr int flush = 4;
+  static constexpr bool by_sums = true, turns = true, q_held = true;
+  static constexpr int flush = 1;
   static constexpr attention::EightBits rounding = attention::rotated_tile;
 };
 
