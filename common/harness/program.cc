@@ -342,6 +342,21 @@ std::string wrong_in_json(const Verdict& verdict) {
   return text.str();
 }
 
+// The options have the problem as the chapter's last rung rounds it; others may round it otherwise.
+Problem problem_of(const Rung& rung, const Options& options) {
+  Problem p = options.problem;
+  if (!options.backward) p.eight_bits = rung.forward.eight_bits;
+  return p;
+}
+
+// Then they have a reference of their own.
+const Reference& reference_of(const Rung& rung, const Options& options, const HostTensors& inputs,
+                              const Reference& of_last, std::optional<Reference>& own) {
+  const Problem p = problem_of(rung, options);
+  if (p.eight_bits == options.problem.eight_bits) return of_last;
+  return own.emplace(p, inputs, false);
+}
+
 // {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches
 // as simt/trace/counts.h has them. One launch of each, on the inputs of a check. A rung that was wrong
 // before, if it was, or is now, has "wrong", too. Are all of them right?
@@ -356,9 +371,11 @@ bool print_trace(std::ostream& out, const Options& options, const HostTensors& i
     DeviceTensors tensors(options.problem, inputs, workspace_bytes(rung, options), options.backward);
     if (options.backward) upload_forward(tensors, options.problem, reference);
     const std::string launches = traced([&] { run(rung, options, tensors); });
+    std::optional<Reference> own;
+    const Reference& rounded = reference_of(rung, options, inputs, reference, own);
     const Verdict counted = options.backward
-                                ? check_backward(tensors, options.problem, reference)
-                                : check_forward(tensors, options.problem, reference, rung.forward.writes_lse);
+                                ? check_backward(tensors, options.problem, rounded)
+                                : check_forward(tensors, options.problem, rounded, rung.forward.writes_lse);
     const Verdict& verdict = i < verdicts.size() && !verdicts[i].passed() ? verdicts[i] : counted;
     passed = passed && verdict.passed();
     out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdict)
@@ -510,13 +527,6 @@ void print_walk(std::ostream& out, const Options& options, const HostTensors& in
   out << "]}" << std::endl;
 }
 
-// The options have the problem as the chapter's last rung rounds it; others may round it otherwise.
-Problem problem_of(const Rung& rung, const Options& options) {
-  Problem p = options.problem;
-  if (!options.backward) p.eight_bits = rung.forward.eight_bits;
-  return p;
-}
-
 // {"chapter": .., "rungs": [{"rung": .., "diagnosis": ..}]}, as harness/diagnosis.h has it: null if the problem is too
 // large.
 void print_diagnosis(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
@@ -536,10 +546,8 @@ void print_diagnosis(std::ostream& out, const Options& options, const HostTensor
 
 // With and without guard bands; the first verdict that is not a pass, if there is one.
 Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& of_last) {
-  const Problem p = problem_of(rung, options);
   std::optional<Reference> own;
-  if (p.eight_bits != options.problem.eight_bits) own.emplace(p, inputs, false);
-  const Reference& reference = own ? *own : of_last;
+  const Reference& reference = reference_of(rung, options, inputs, of_last, own);
   Verdict verdict;
   for (const size_t guard : guards) {
     verdict = options.backward
