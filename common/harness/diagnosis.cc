@@ -44,8 +44,9 @@ std::vector<Stages> make_stages(const Problem& problem, const HostTensors& unrou
   const HostTensors rounded = p.eight_bits ? in_eight_bits(problem, unrounded) : HostTensors();
   const HostTensors& in = p.eight_bits ? rounded : unrounded;
   const double unit = rounding_unit(p.dtype);
-  // In fp32, of the sum of all terms' sizes; in eight bits tensor cores cut off what is behind 13 bits
-  const double sums = p.eight_bits ? 0x1p-12 : 0x1p-18;
+  // In fp32, of the sum of all terms' sizes. In eight bits tensor cores cut off what each of 32 products, and the sum,
+  // have behind 13 bits of the largest of them.
+  const double sums = p.eight_bits ? 0x1p-10 : 0x1p-18;
   const reference::Rope rope(p.rope ? p.rope_rows() : 0, p.head_dim);
   std::vector<Stages> stages;
   for (int h = 0; h < p.batch * p.heads; h++) {
