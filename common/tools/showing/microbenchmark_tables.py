@@ -85,7 +85,7 @@ def products(of: Microbenchmarks) -> str:
 
 
 def sums_in_eight_bits(of: Microbenchmarks) -> str:
-    """The error of sums of products in eight bits, by how often they are taken from the tensor core. Of Hopper alone."""
+    """The error of sums in eight bits, by how often they are taken from the tensor core. Of Hopper alone."""
     every = sorted({int(name.split("/")[1]) for name in of.names("fp8_sum/")}, key=lambda n: (n == 0, n))
     lengths = sorted({int(name.split("/")[2]) for name in of.names("fp8_sum/")})
     rows = [["added up in fp32", *(f"{keys} keys" for keys in lengths)]]
