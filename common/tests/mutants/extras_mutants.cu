@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "attention/block_mask.h"
 #include "device/numeric.h"
@@ -269,8 +270,33 @@ __global__ void extras_d_sink(ExtraMutation mutation, Problem p, Inputs<T> in, f
   d_sink[h] = mutation == ExtraMutation::sink_pushed_up ? sum : -sum;
 }
 
+// Whether a block mask's lists are none, seen in a copy on the host. While a stream is captured nothing can be copied,
+// and they are taken as they are.
+bool are_wrong(const Problem& p, const attention::BlockMask& mask, bool with_columns, cudaStream_t stream) {
+  if (p.blocks == attention::BlockPattern::none) return false;
+#ifndef WORKBOOK_SIMT  // the engine's kinds capture nothing
+  cudaStreamCaptureStatus status;
+  check(cudaStreamIsCapturing(stream, &status));
+  if (status != cudaStreamCaptureStatusNone) return false;
+#endif
+  constexpr int tile = attention::BlockMask::tile;
+  const auto copied = [&]<class Number>(const Number* data, size_t count) {
+    std::vector<Number> copy(count);
+    check(cudaMemcpyAsync(copy.data(), data, count * sizeof(Number), cudaMemcpyDefault, stream));
+    return copy;
+  };
+  const int lists = (p.seq_q + tile - 1) / tile + (p.seq_k + tile - 1) / tile + 2;
+  const auto begin = copied(mask.begin, size_t(mask.batch) * mask.heads * lists);
+  const auto tiles = copied(mask.tiles, size_t(mask.listed) * 4);
+  const auto bits = copied(mask.bits, size_t(mask.cuts) * 2 * tile * attention::BlockMask::words);
+  check(cudaStreamSynchronize(stream));
+  attention::BlockMask copy = mask;
+  copy.begin = begin.data(), copy.tiles = tiles.data(), copy.bits = bits.data();
+  return !attention::wrong_lists(p, copy, with_columns).empty();
+}
+
 template <class T, class Args>
-Inputs<T> inputs_of(const Problem& p, const Args& args) {
+Inputs<T> inputs_of(const Problem& p, const Args& args, cudaStream_t stream) {
   const auto tensor = [&](const void* data, const Strides& strides, int heads, int rows) {
     const Strides dense = attention::contiguous(p, heads, rows, p.head_dim);
     return Tensor<const T>{static_cast<const T*>(data), p.views ? strides : dense};
@@ -287,11 +313,8 @@ Inputs<T> inputs_of(const Problem& p, const Args& args) {
                   args.cu_seqlens_k,
                   p.packed ? p.total_q : p.seq_q,
                   args.blocks,
-                  false};
-  constexpr bool is_backward = std::is_same_v<Args, BackwardArgs>;
-  if (!on_gpu && p.blocks != attention::BlockPattern::none)
-    in.lists_are_wrong = !attention::wrong_lists(p, args.blocks, is_backward).empty();
-  if constexpr (is_backward) in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q);
+                  are_wrong(p, args.blocks, std::is_same_v<Args, BackwardArgs>, stream)};
+  if constexpr (std::is_same_v<Args, BackwardArgs>) in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q);
   return in;
 }
 
@@ -305,7 +328,7 @@ inline unsigned blocks(size_t rows) { return unsigned((rows + threads - 1) / thr
 template <ExtraMutation mutation>
 void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   const auto run = [&]<class T>(T) {
-    launch(extras_forward<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, inputs_of<T>(p, args),
+    launch(extras_forward<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, inputs_of<T>(p, args, stream),
            result<T>(p, args.o, args.o_strides, p.heads, p.seq_q), args.lse);
   };
   p.dtype == attention::DType::fp16 ? run(__half()) : run(__nv_bfloat16());
@@ -314,7 +337,7 @@ void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
 template <ExtraMutation mutation>
 void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   const auto run = [&]<class T>(T) {
-    const Inputs<T> in = inputs_of<T>(p, args);
+    const Inputs<T> in = inputs_of<T>(p, args, stream);
     launch(extras_dq<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, in,
            result<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q));
     launch(extras_dk_dv<T>, {blocks(p.kv_size() / p.head_dim), threads, 0, stream}, mutation, p, in,
