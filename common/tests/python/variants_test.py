@@ -453,6 +453,13 @@ class Values(Checks):
             both.append([o, *torch.autograd.grad(o, inputs, torch.ones_like(o))])
         for plain, other in zip(*both):
             self.assertTrue(torch.equal(plain, other))
+        compiled = torch.compile(faw.attention_packed, fullgraph=True, backend="aot_eager")
+        for longest in range(1, 13):  # more of them than torch.compile makes for one function
+            begin = torch.tensor([0, 2, 2, 2 + longest], device=DEVICE, dtype=torch.int32)
+            o = compiled(*inputs, begin, begin, longest, longest, window=(longest, 0))
+            direct = faw.attention_packed(*inputs, begin, begin, longest, longest, window=(longest, 0))
+            self.assertTrue(torch.equal(o, direct))
+        begin = torch.tensor([0, 5, 5, 17], device=DEVICE, dtype=torch.int32)
         rows = [x.detach().transpose(0, 1).unsqueeze(0).requires_grad_() for x in inputs]
         extras = faw.operators._extras(rows[0], None, None, None, None, (begin, begin, 12, 12))
         operators = torch.ops.flash_attention_workbook
@@ -655,6 +662,8 @@ class Refusals(unittest.TestCase):
                 (r"^v has shape .20, 2, 0.: its head_dim must be at least 1$", dict(v=q[..., :0])),
                 (r"^v has strides .130, 65, 1.: the last must be 1 and the others multiples of 8, none negative: pass "
                  r"v.contiguous..$", dict(v=torch.zeros(20, 2, 65, device=DEVICE, dtype=q.dtype)[..., :64])),
+                ("^12_variants: head-dim is 60: supported are the multiples of 8 up to 128$",
+                 dict.fromkeys("qkv", q[..., :60].contiguous())),
                 ("^cu_seqlens_q is torch.int64: it must be torch.int32$", dict(cu_seqlens_q=begin.long())),
                 (r"^cu_seqlens_k is on meta and q is on .*: all tensors must be on one device$",
                  dict(cu_seqlens_k=begin.to("meta"))),
