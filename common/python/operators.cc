@@ -232,8 +232,7 @@ void check_lists(const Extras& extras, const Tensor& q, const Tensor& k) {
   check_cu_seqlens("cu_seqlens_k", *extras.cu_seqlens_k, size, q);
   for (const auto& [name, most] :
        {std::pair("max_seqlen_q", extras.max_seqlen_q), {"max_seqlen_k", extras.max_seqlen_k}})
-    CHECK_VALUE(most >= 0 && most <= std::numeric_limits<int>::max(), name, " is ", most,
-                ": it must be the number of tokens of the longest sequence");
+    CHECK_VALUE(most >= 0, name, " is ", most, ": it must be the number of tokens of the longest sequence");
 }
 
 bool all_contiguous(std::initializer_list<Tensor> tensors) {
@@ -311,9 +310,10 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
                   .head_dim_v = int(v.size(3))};
   if (extras.packed()) {
     plan.problem.batch = int(extras.sequences());
-    plan.problem.seq_q = int(extras.max_seqlen_q), plan.problem.seq_k = int(extras.max_seqlen_k);
-    for (int faw_problem::*size : {&faw_problem::seq_q, &faw_problem::seq_k})  // what is longer is computed, too
-      plan.problem.*size = std::max(plan.problem.*size, 1);
+    const auto longest = [](int64_t said, const Tensor& tensor) {  // what is longer is computed, too
+      return int(std::max<int64_t>(1, std::min(said, tensor.size(2))));
+    };
+    plan.problem.seq_q = longest(extras.max_seqlen_q, q), plan.problem.seq_k = longest(extras.max_seqlen_k, k);
   }
   constexpr int64_t most = std::numeric_limits<int>::max();
   faw_extras asked = FAW_NO_EXTRAS;
