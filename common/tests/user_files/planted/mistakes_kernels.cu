@@ -346,6 +346,14 @@ CASE(counter_of_blocks) { count<<<4, 1>>>(zeros<int>(1)); }
 __global__ void count_in_block(int* counter) { *counter = *counter + 1; }  // counter_of_threads
 CASE(counter_of_threads) { count_in_block<<<1, N>>>(zeros<int>(1)); }
 
+__global__ void count_for_the_host(int* counter) { *counter += 1; }  // counter_in_pinned_memory
+CASE(counter_in_pinned_memory) {
+  int* counter;
+  cudaHostAlloc(&counter, sizeof(int), cudaHostAllocMapped);
+  *counter = 0;
+  count_for_the_host<<<4, 1>>>(counter);
+}
+
 __global__ void histogram(int* bins, const unsigned char* in) {
   bins[in[blockIdx.x * blockDim.x + threadIdx.x]] += 1;  // histogram_without_atomics
 }
