@@ -234,10 +234,14 @@ StreamOrder& streams() {
 
 }  // namespace
 
-static std::recursive_mutex& one = *new std::recursive_mutex;
+static std::recursive_mutex& one_alone() {
+  static std::recursive_mutex& mutex = *new std::recursive_mutex;
+  return mutex;
+}
+
 std::unique_lock<std::recursive_mutex> alone() {
   // A kernel's thread may be another one than that which holds it for the launch.
-  return watching() && worker == nullptr ? std::unique_lock(one) : std::unique_lock<std::recursive_mutex>();
+  return watching() && worker == nullptr ? std::unique_lock(one_alone()) : std::unique_lock<std::recursive_mutex>();
 }
 
 static std::atomic<bool> reached = false;
@@ -481,7 +485,7 @@ void looks_at(const void* flag) {
   GlobalShadow* const global = shadow();
   if (global == nullptr || !global->streams().several()) return;
   // A kernel that runs may wait for what the host does next.
-  if (const std::unique_lock now(one, std::try_to_lock); now) global->host_sees(flag);
+  if (const std::unique_lock now(one_alone(), std::try_to_lock); now) global->host_sees(flag);
 }
 static void awaited_touched(const void* pc, std::uintptr_t address, bool write, bool is_flag) {
   State& s = state();
