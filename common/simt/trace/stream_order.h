@@ -60,7 +60,11 @@ class StreamOrder {
     Event& made = events_[event] = {own, stream, ++operations_};
     own[stream] = made.number;
   }
-  void wait(Stream stream, const void* event) { join(known_[stream], events_[event]); }
+  void wait(Stream stream, const void* event) {
+    Known& own = known_[stream];
+    meet(stream, own);
+    join(own, events_[event]);
+  }
   void host_waits_for_event(const void* event) { join(host_, events_[event]); }
   // Whether the host has waited for what comes before the event; `itself`: and for the event.
   bool has_ended(const void* event, bool itself) {

@@ -1571,7 +1571,8 @@ CASE(constants_rewritten_between_kernels) {
   cudaFreeHost(host);
 }
 
-// An event of the default stream is work of that stream, which comes between those of the streams that block.
+// An event of the default stream, and a wait in it, are work of that stream, which comes between those of the streams
+// that block.
 CASE(event_of_the_default_stream_between_two_others) {
   const Zeros<int> x(N);
   cudaStream_t one, other;
@@ -1581,6 +1582,8 @@ CASE(event_of_the_default_stream_between_two_others) {
   doubled<<<1, N, 0, one>>>(x);
   cudaEventRecord(between);
   doubled<<<1, N, 0, other>>>(x);
+  cudaStreamWaitEvent(0, between, 0);
+  doubled<<<1, N, 0, one>>>(x);
   cudaDeviceSynchronize();
   cudaEventDestroy(between);
   cudaStreamDestroy(one), cudaStreamDestroy(other);
