@@ -170,8 +170,11 @@ void RaceDetector::check_bounds(const MemoryAccess& a) {
                    (heap.has(first) ? heap.where(first) : memory.where(reinterpret_cast<const void*>(first))));
 }
 
-// Of the engine's own templates, which have the arguments of a launch.
+// Of the engine's own templates, which have the arguments of a launch; or of the C++ library's, of which the engine may
+// use the instances that the linker found in the program, and CUDA has none in kernels.
 static bool is_a_launch(const std::string& name) {
+  for (const char* space : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
+    if (name.starts_with(space)) return true;
   for (const char* part : {"N4simt4Body", "4simt10Configured", "4simt7Deduced", "4simt6CallOf", "4simt9call_with"})
     if (name.find(part) != std::string::npos) return true;
   return name.starts_with("_ZN4simt");
