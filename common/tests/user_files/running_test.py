@@ -223,8 +223,10 @@ int main() {
                             "  k<<<1, 1>>>(x, 32);\n  return 1 << (x == nullptr ? 32 : 0) - cudaDeviceSynchronize();\n}\n")
             what = Asked([str(file)], [], None, 30)
             program = program_of(what, True, BUILD, Path(place))
-            done = subprocess.run([program], capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            environment = {**os.environ, "SIMT_REPORT": str(Path(place) / "report.json")}
+            done = subprocess.run([program], env=environment, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr.count("a shift by")), (1, 1), done.stderr)
+            self.assertNotIn("invalid", done.stderr)
             self.assertIn("shift.cu:3: a shift by 32 of a number of 32 bits", done.stderr)
 
     def test_every_mistake_is_found_at_its_line(self):
