@@ -423,6 +423,11 @@ CASE(before_a_constant_table) { more_than_there_are<<<1, N>>>(zeros<float>(N), 2
 __global__ void asserts(int n) { assert(n > 5); }  // assertion
 
 CASE(assertion) { asserts<<<1, 1>>>(3); }
+__global__ void shifted(unsigned* x, int bits) {
+  x[threadIdx.x] = x[threadIdx.x] << bits;  // shift_by_all_bits
+}
+CASE(shift_by_all_bits) { shifted<<<1, N>>>(zeros<unsigned>(N), 32); }
+
 CASE(too_many_threads) {
   through_null<<<1, 2048>>>(zeros<int>(1));  // too_many_threads
 }
