@@ -29,6 +29,7 @@ from typing import Any
 
 from tools.base import Command, Failure, JsonObject, shown
 
+CHROOT = shutil.which("chroot") or "/usr/sbin/chroot"
 MADE = "made"  # below a compiler's root directory: what it can write to
 OTHER_FILES = "other files"  # what `held` calls those of instructors and students, and all others but the compiler's
 FIRST_USER = 61000  # no user of this number has files
@@ -156,7 +157,7 @@ class Sandbox:
         apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child"], ["--user", "--map-current-user"]
         user = self._user()
         # There Ubuntu 22.04's setpriv, which wants /proc, does not work.
-        into = [shutil.which("chroot") or "chroot", f"--userspec={self.user()}:{self.user()}", "--groups="]
+        into = [CHROOT, f"--userspec={self.user()}:{self.user()}", "--groups="]
         bubblewrap = [*_BUBBLEWRAP, *_as_root(), "--ro-bind", str(root), "/", "--bind", str(root / MADE), f"/{MADE}"]
         ways = [[*bubblewrap, *([*into, "/"] if user else [])]] if _bubblewrap() else []
         for names in (apart, ["--net"], []):
