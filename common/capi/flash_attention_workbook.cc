@@ -173,7 +173,8 @@ Problem to_problem(bool rotates, const faw_problem* from) {
           refuse(std::string(name) + " is " + std::to_string(size) + ": it must be 1 or " + std::to_string(all));
       for (const auto& [name, count] :
            {std::pair("block_listed", extras->block_listed), {"block_cuts", extras->block_cuts}})
-        if (count < 0) refuse(std::string(name) + " is " + std::to_string(count) + ": it must be at least 0");
+        if (count < 0 || count >= 1 << 29)  // tiles are counted twice, and have two numbers each
+          refuse(std::string(name) + " is " + std::to_string(count) + ": it must be from 0 to 536870911");
     } else if (extras->block_batch || extras->block_heads || extras->block_listed || extras->block_cuts) {
       refuse("block_begin is NULL and there are sizes of a block mask: they must be 0");
     }

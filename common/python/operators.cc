@@ -11,6 +11,7 @@
 #include <Python.h>  // has to be the first
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/SymInt.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -30,6 +31,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -113,7 +115,9 @@ void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool 
               ": all tensors must have one dtype");
   CHECK_VALUE(tensor.dim() == 4, name, " has shape ", tensor.sizes(),
               ": it must be [batch, heads, sequence, head_dim]");
-  CHECK_VALUE(has_whole_rows(tensor), name, " has strides ", as_given(tensor.strides(), packed),
+  // What is contiguous as it was given has a wrong head_dim and no wrong strides: the plan says so.
+  CHECK_VALUE(has_whole_rows(tensor) || (packed && tensor.transpose(1, 2).is_contiguous()), name, " has strides ",
+              as_given(tensor.strides(), packed),
               ": the last must be 1 and the others multiples of 8, none negative: pass ", name, ".contiguous()");
   CHECK_VALUE(aligned(tensor), name, " starts at an address that is not a multiple of ", alignment, " bytes: pass ",
               name, ".clone()");
@@ -228,8 +232,7 @@ void check_lists(const Extras& extras, const Tensor& q, const Tensor& k) {
   check_cu_seqlens("cu_seqlens_k", *extras.cu_seqlens_k, size, q);
   for (const auto& [name, most] :
        {std::pair("max_seqlen_q", extras.max_seqlen_q), {"max_seqlen_k", extras.max_seqlen_k}})
-    CHECK_VALUE(most >= 0 && most <= std::numeric_limits<int>::max(), name, " is ", most,
-                ": it must be the number of tokens of the longest sequence");
+    CHECK_VALUE(most >= 0, name, " is ", most, ": it must be the number of tokens of the longest sequence");
 }
 
 bool all_contiguous(std::initializer_list<Tensor> tensors) {
@@ -307,9 +310,10 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
                   .head_dim_v = int(v.size(3))};
   if (extras.packed()) {
     plan.problem.batch = int(extras.sequences());
-    plan.problem.seq_q = int(extras.max_seqlen_q), plan.problem.seq_k = int(extras.max_seqlen_k);
-    for (int faw_problem::*size : {&faw_problem::seq_q, &faw_problem::seq_k})  // what is longer is computed, too
-      plan.problem.*size = std::max(plan.problem.*size, 1);
+    const auto longest = [](int64_t said, const Tensor& tensor) {  // what is longer is computed, too
+      return int(std::max<int64_t>(1, std::min(said, tensor.size(2))));
+    };
+    plan.problem.seq_q = longest(extras.max_seqlen_q, q), plan.problem.seq_k = longest(extras.max_seqlen_k, k);
   }
   constexpr int64_t most = std::numeric_limits<int>::max();
   faw_extras asked = FAW_NO_EXTRAS;
@@ -573,11 +577,20 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   return {dq, dk, dv, d_sink};
 }
 
+// While torch.compile records a call, its numbers may be symbols: lengths differ from batch to batch, and nothing that
+// is compiled shall be for one of them. The kernels above get numbers.
+template <class>
+struct WithSymbols;
+template <class Result, class... Arguments>
+struct WithSymbols<Result(Arguments...)> {
+  using type = Result(std::conditional_t<std::is_same_v<Arguments, int64_t>, c10::SymInt, Arguments>...);
+};
+
 template <class... Arguments>
 std::tuple<Tensor, Tensor> call_forward(const Arguments&... arguments) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("flash_attention_workbook::forward", "")
-                             .typed<decltype(forward)>();
+                             .typed<WithSymbols<decltype(forward)>::type>();
   return op.call(arguments...);
 }
 
@@ -585,7 +598,7 @@ template <class... Arguments>
 std::tuple<Tensor, Tensor, Tensor, Tensor> call_backward(const Arguments&... arguments) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("flash_attention_workbook::backward", "")
-                             .typed<decltype(backward)>();
+                             .typed<WithSymbols<decltype(backward)>::type>();
   return op.call(arguments...);
 }
 
@@ -598,10 +611,10 @@ struct Attention : torch::autograd::Function<Attention> {
 
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
                         const MaybeTensor& cos, const MaybeTensor& sin, bool causal, std::optional<double> scale,
-                        Name chapter, Name rung, Name backward_chapter, Name backward_rung, int64_t window_left,
-                        int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
-                        const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q,
-                        int64_t max_seqlen_k, const MaybeTensor& block_begin, const MaybeTensor& block_tiles,
+                        Name chapter, Name rung, Name backward_chapter, Name backward_rung, c10::SymInt window_left,
+                        c10::SymInt window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
+                        const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, c10::SymInt max_seqlen_q,
+                        c10::SymInt max_seqlen_k, const MaybeTensor& block_begin, const MaybeTensor& block_tiles,
                         const MaybeTensor& block_bits, Tensor* lse) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Tensor o;
@@ -631,20 +644,23 @@ struct Attention : torch::autograd::Function<Attention> {
     std::tie(found[0], found[1], found[2], found[of_sink]) =
         call_backward(gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], table(5), table(6),
                       options[0].toBool(), options[1].toOptional<double>(), options[2].toOptional<std::string_view>(),
-                      options[3].toOptional<std::string_view>(), options[4].toInt(), options[5].toInt(),
-                      options[6].toDouble(), table(7), table(8), table(9), table(10), options[7].toInt(),
-                      options[8].toInt(), table(11), table(12), table(13));
+                      options[3].toOptional<std::string_view>(), options[4].toSymInt(), options[5].toSymInt(),
+                      options[6].toDouble(), table(7), table(8), table(9), table(10), options[7].toSymInt(),
+                      options[8].toSymInt(), table(11), table(12), table(13));
     if (!saved[8].defined()) found[of_sink] = Tensor();
     return found;
   }
 };
 
-std::tuple<Tensor, Tensor> forward_for_autograd(
-    const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
-    std::optional<double> scale, Name chapter, Name rung, Name backward_chapter, Name backward_rung,
-    int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
-    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
-    const MaybeTensor& block_begin, const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
+std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
+                                                std::optional<double> scale, Name chapter, Name rung,
+                                                Name backward_chapter, Name backward_rung, c10::SymInt window_left,
+                                                c10::SymInt window_right, double softcap, const MaybeTensor& alibi,
+                                                const MaybeTensor& sink, const MaybeTensor& cu_seqlens_q,
+                                                const MaybeTensor& cu_seqlens_k, c10::SymInt max_seqlen_q,
+                                                c10::SymInt max_seqlen_k, const MaybeTensor& block_begin,
+                                                const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
   refuse_tangents({{"q", q}, {"k", k}, {"v", v}});
   CHECK_VALUE(!alibi || !alibi->requires_grad(), "alibi requires gradients: slopes have none");
   if (at::GradMode::is_enabled() &&
@@ -652,8 +668,10 @@ std::tuple<Tensor, Tensor> forward_for_autograd(
     if (!at::areAnyTensorSubclassLike({q, k, v})) {  // what the backward refuses is refused now
       check_inputs(q, k, v, cu_seqlens_q.has_value());
       const c10::DeviceGuard guard(q.device());
-      const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
-                             cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
+      const auto number = [](const c10::SymInt& of) { return of.guard_int(__FILE__, __LINE__); };
+      const Extras extras = {
+          number(window_left),  number(window_right), softcap,     alibi,       sink,      cu_seqlens_q, cu_seqlens_k,
+          number(max_seqlen_q), number(max_seqlen_k), block_begin, block_tiles, block_bits};
       check_lists(extras, q, k);
       plan_of(Direction::backward, q, k, v, extras.packed() || !all_contiguous({q, k, v}), causal, scale,
               rotates(cos, sin), extras, backward_chapter, backward_rung);
@@ -672,12 +690,15 @@ std::tuple<Tensor, Tensor> forward_for_autograd(
 
 c10::DispatchKey autocast_key() { return at::autocast::get_autocast_dispatch_key_from_device_type(device_type); }
 
-std::tuple<Tensor, Tensor> forward_for_autocast(
-    const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
-    std::optional<double> scale, Name chapter, Name rung, Name backward_chapter, Name backward_rung,
-    int64_t window_left, int64_t window_right, double softcap, const MaybeTensor& alibi, const MaybeTensor& sink,
-    const MaybeTensor& cu_seqlens_q, const MaybeTensor& cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k,
-    const MaybeTensor& block_begin, const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
+std::tuple<Tensor, Tensor> forward_for_autocast(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                const MaybeTensor& cos, const MaybeTensor& sin, bool causal,
+                                                std::optional<double> scale, Name chapter, Name rung,
+                                                Name backward_chapter, Name backward_rung, c10::SymInt window_left,
+                                                c10::SymInt window_right, double softcap, const MaybeTensor& alibi,
+                                                const MaybeTensor& sink, const MaybeTensor& cu_seqlens_q,
+                                                const MaybeTensor& cu_seqlens_k, c10::SymInt max_seqlen_q,
+                                                c10::SymInt max_seqlen_k, const MaybeTensor& block_begin,
+                                                const MaybeTensor& block_tiles, const MaybeTensor& block_bits) {
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(autocast_key());
   const at::ScalarType dtype = at::autocast::get_autocast_dtype(device_type);
   const auto cast = [dtype](const Tensor& tensor) { return at::autocast::cached_cast(dtype, tensor, device_type); };
@@ -692,16 +713,17 @@ TORCH_LIBRARY(flash_attention_workbook, library) {
   const std::vector<at::Tag> tags = {at::Tag::needs_fixed_stride_order, at::Tag::pt2_compliant_tag};
   library.def(
       "forward(Tensor q, Tensor k, Tensor v, Tensor? cos, Tensor? sin, bool causal, float? scale, str? chapter, str? "
-      "rung, str? backward_chapter, str? backward_rung, int window_left=-1, int window_right=-1, float softcap=0, "
-      "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, int "
-      "max_seqlen_q=0, int max_seqlen_k=0, Tensor? block_begin=None, Tensor? block_tiles=None, Tensor? "
+      "rung, str? backward_chapter, str? backward_rung, SymInt window_left=-1, SymInt window_right=-1, float "
+      "softcap=0, "
+      "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, SymInt "
+      "max_seqlen_q=0, SymInt max_seqlen_k=0, Tensor? block_begin=None, Tensor? block_tiles=None, Tensor? "
       "block_bits=None) -> (Tensor, Tensor)",
       tags);
   library.def(
       "backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor? cos, Tensor? sin, bool causal, "
-      "float? scale, str? chapter, str? rung, int window_left=-1, int window_right=-1, float softcap=0, "
-      "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, int "
-      "max_seqlen_q=0, int max_seqlen_k=0, Tensor? block_begin=None, Tensor? block_tiles=None, Tensor? "
+      "float? scale, str? chapter, str? rung, SymInt window_left=-1, SymInt window_right=-1, float softcap=0, "
+      "Tensor? alibi=None, Tensor? sink=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, SymInt "
+      "max_seqlen_q=0, SymInt max_seqlen_k=0, Tensor? block_begin=None, Tensor? block_tiles=None, Tensor? "
       "block_bits=None) -> (Tensor, Tensor, Tensor, Tensor)",
       tags);
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {  // one of them, to be refused

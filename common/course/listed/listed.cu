@@ -50,6 +50,7 @@ __global__ void __launch_bounds__(Br) attend(Problem p, BlockMask mask,
     float s = 0;
     for (int d = 0; d < D; ++d) s += to_float(q_row[d]) * to_float(k_head[int64_t(j) * D + d]);
     s *= p.scale;
+    if (s == -INFINITY) return;  // its weight is 0
     const float m_new = fmaxf(m, s), correction = m == -INFINITY ? 0 : expf(m - m_new), weight = expf(s - m_new);
     m = m_new, l = l * correction + weight;
     for (int d = 0; d < D; ++d) o_row[d] = o_row[d] * correction + weight * to_float(v_head[int64_t(j) * D + d]);

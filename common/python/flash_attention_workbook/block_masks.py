@@ -56,8 +56,8 @@ def block_mask(mask, batch=None, heads=None, seq_q=None, seq_k=None, device=None
     elif callable(mask):
         for name, size, least in (("batch", batch, 1), ("heads", heads, 1), ("seq_q", seq_q, 0), ("seq_k", seq_k, 0)):
             missing = size is None and name in ("batch", "heads")
-            if not missing and (not isinstance(size, int) or isinstance(size, bool) or size < least):
-                raise ValueError(f"{name} is {size!r}: it must be a whole number, at least {least}"
+            if not missing and (not isinstance(size, int) or isinstance(size, bool) or not least <= size < 2**31):
+                raise ValueError(f"{name} is {size!r}: it must be a whole number from {least} to {2**31 - 1}"
                                  + (", or None" if least else ""))
         batch, heads = batch or 1, heads or 1
         part = _of_function(mask, seq_q, seq_k, device)

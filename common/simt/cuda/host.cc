@@ -309,6 +309,7 @@ cudaError_t cudaFreeHost(void* pointer) {
   if (!HostMemory::instance().remove(pointer))
     return simt::fail(cudaErrorInvalidValue,
                       "cudaFreeHost: the pointer is not one of cudaMallocHost's, or freed already");
+  simt::host_checks::waited(nullptr, true);
   if (!simt::host_checks::free_pinned(pointer)) std::free(pointer);
   return cudaSuccess;
 }

@@ -234,10 +234,14 @@ StreamOrder& streams() {
 
 }  // namespace
 
+static std::recursive_mutex& one_alone() {
+  static std::recursive_mutex& mutex = *new std::recursive_mutex;
+  return mutex;
+}
+
 std::unique_lock<std::recursive_mutex> alone() {
-  static std::recursive_mutex& one = *new std::recursive_mutex;
   // A kernel's thread may be another one than that which holds it for the launch.
-  return watching() && worker == nullptr ? std::unique_lock(one) : std::unique_lock<std::recursive_mutex>();
+  return watching() && worker == nullptr ? std::unique_lock(one_alone()) : std::unique_lock<std::recursive_mutex>();
 }
 
 static std::atomic<bool> reached = false;
@@ -364,17 +368,15 @@ void* allocate_pinned(std::size_t bytes) {
   return memory;
 }
 
-// It waits for the device itself: what was begun before is done.
 bool free_pinned(void* pointer) {
   if (!watching()) return false;
+  const auto one = alone();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto block = s.pinned.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (block == s.pinned.end()) return false;
   const auto [begin, bytes] = *block;
-  std::erase_if(s.copies,
-                [begin = begin, bytes = bytes](const Copy& c) { return c.begin >= begin && c.begin < begin + bytes; });
-  note_range(s);
+  if (GlobalShadow* const global = shadow()) global->freed(pointer, bytes);
   munmap(pointer, bytes);
   s.pinned.erase(block);
   return true;
@@ -418,6 +420,7 @@ bool kernel_touches(const void* pc, const void* address, std::size_t bytes, bool
 
 void unregistered(const void* begin) {
   if (!watching()) return;
+  const auto one = alone();
   const HostBlock block = registered(begin);
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -425,6 +428,8 @@ void unregistered(const void* begin) {
   for (const Copy& copy : s.copies)
     if (copy.begin >= a && copy.begin < a + block.bytes) open_pages(copy);
   std::erase_if(s.copies, [&](const Copy& c) { return c.begin >= a && c.begin < a + block.bytes; });
+  if (GlobalShadow* const global = shadow(); global != nullptr && block.begin != nullptr)
+    global->forget(block.begin, block.bytes);
   note_range(s);
 }
 
@@ -440,7 +445,8 @@ static void moves(const Transfer& transfer, const void* to, const void* from, st
     const bool writes = end == to;
     if (!transfer.waits) host_end(transfer, end, bytes, writes, operation);
     if (global == nullptr || !global->streams().several()) continue;
-    if (DeviceMemory::instance().contains(end) || DeviceVariable::at(end) != nullptr)
+    if (DeviceMemory::instance().contains(end) || DeviceVariable::at(end) != nullptr ||
+        registered(end).begin != nullptr)
       global->copy_access(end, bytes, writes, /*noted=*/!transfer.waits);
   }
 }
@@ -475,6 +481,12 @@ bool has_ended(cudaEvent_t event, bool itself) {
   const auto one = alone();
   return streams().has_ended(event, itself);
 }
+void looks_at(const void* flag) {
+  GlobalShadow* const global = shadow();
+  if (global == nullptr || !global->streams().several()) return;
+  // A kernel that runs may wait for what the host does next.
+  if (const std::unique_lock now(one_alone(), std::try_to_lock); now) global->host_sees(flag);
+}
 static void awaited_touched(const void* pc, std::uintptr_t address, bool write, bool is_flag) {
   State& s = state();
   std::string what;
@@ -484,6 +496,7 @@ static void awaited_touched(const void* pc, std::uintptr_t address, bool write, 
     what = touches(s, address, write, is_flag);
   }
   if (!what.empty()) say_of_host(write, line_of(pc), what);
+  if (is_flag) looks_at(reinterpret_cast<const void*>(address));
 }
 
 // Of several streams, it is known what their kernels use.

@@ -36,7 +36,7 @@ void all_freed();                                                           // c
 
 // Pinned memory, in pages of its own; null if there is none, or if the program is not watched.
 void* allocate_pinned(std::size_t bytes);
-bool free_pinned(void* pointer);  // false if it is none of these
+bool free_pinned(void* pointer);  // for which nothing goes on any more; false if it is none of these
 // Work of the transfer's stream. If that is not waited for, it goes on until the stream is.
 void copies(const Transfer& transfer, const void* to, const void* from, std::size_t bytes);
 void sets(const Transfer& transfer, const void* to, std::size_t bytes);
@@ -65,6 +65,8 @@ void waits_for_event(cudaStream_t stream, cudaEvent_t event);
 void waited_for_event(cudaEvent_t event);  // for what the stream had when it was recorded
 // Whether the host has waited, one way or another, for all that comes before the event; `itself`: and for the event.
 bool has_ended(cudaEvent_t event, bool itself);
+// By a volatile access, or an atomic one: from what a kernel has written there it knows what the kernel has done.
+void looks_at(const void* flag);
 void made_stream(cudaStream_t stream, bool blocking);
 // While this lives, the engine itself may touch what host code may not.
 class Lifted {

@@ -111,10 +111,10 @@ cudaError_t simt::copy(const Transfer& transfer, void* to, const void* from, std
     std::string wrong;
     if (address == nullptr)
       wrong = "a null pointer";
+    else if (const auto block = host_checks::registered(address); block.pinned || (device && block.begin != nullptr))
+      wrong = beyond(block, address, bytes);
     else if (device || memory.contains(address))
       wrong = not_on_device(address, bytes);
-    else if (const auto block = host_checks::registered(address); block.pinned)
-      wrong = beyond(block, address, bytes);
     if (wrong.empty() && !device && kind != cudaMemcpyDefault && memory.contains(address) && !on_host(address))
       wrong = "device memory, which the kind of this copy says it is not";
     if (wrong.empty()) return "";

@@ -1160,6 +1160,7 @@ class Rewriter {
       out += tokens_[i].space;
       if (next < code_.size() && code_[next] == i) {
         const Edit& edit = edits_[next++];
+        if (edit.before.starts_with(':') && out.ends_with(':')) out += ' ';  // behind a label
         out += edit.before;
         out += edit.replaced ? std::string_view(edit.text) : tokens_[i].text;
         out += edit.after;

@@ -1,14 +1,13 @@
 // Shifts by as many bits as a number has, or more: C++ leaves open what they give, a GPU gives 0 (or -1, for a negative
 // number shifted right), and an x86 something else. GCC's -fsanitize=shift-exponent calls this; its own library is not
 // linked.
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 
+#include "simt/engine/findings.h"
 #include "simt/front/front.h"
 
 namespace {
@@ -34,9 +33,7 @@ extern "C" void __ubsan_handle_shift_out_of_bounds(Shift* shift, std::uintptr_t,
   const bool is_signed = (shift->right->info & 1) != 0;
   const auto bits = static_cast<std::intmax_t>(
       is_signed && shift->right->info >> 1 == 5 ? static_cast<std::int32_t>(by) : static_cast<std::intptr_t>(by));
-  std::fprintf(stderr,
-               "%s:%" PRIu32 ": a shift by %" PRIdMAX
-               " of a number of %d bits: C++ leaves open what that gives; a GPU "
-               "shifts all bits out, and this machine does not\n",
-               shift->file, shift->line, bits, 1 << (shift->left->info >> 1));
+  simt::found_mistake(shift->file + (":" + std::to_string(shift->line)) + ": a shift by " + std::to_string(bits) +
+                      " of a number of " + std::to_string(1 << (shift->left->info >> 1)) +
+                      " bits: C++ leaves open what that gives; a GPU shifts all bits out, and this machine does not");
 }

@@ -38,6 +38,16 @@ std::string here(const void* pc) {
          text(worker->current().index) + ", at " + line_of(pc) + ": ";
 }
 
+// Of what kind the memory is in which races are looked for.
+const char* kind_of(std::uintptr_t address) {
+  const auto* const memory = reinterpret_cast<const void*>(address);
+  if (DeviceMemory::instance().contains(memory)) return "global memory";
+  const DeviceVariable* const variable = DeviceVariable::at(memory);
+  return variable == nullptr                            ? "pinned memory"
+         : variable->kind() == DeviceVariable::constant ? "constant memory"
+                                                        : "global memory";
+}
+
 unsigned in_cluster(unsigned thread, const Worker* block) { return block->rank() * max_block_threads + thread; }
 
 std::uint64_t number_of(uint3 block) {
@@ -123,9 +133,10 @@ void GlobalShadow::forget(const void* address, std::size_t bytes) {
     Page* const page = page_at(at, false);
     const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
     if (page != nullptr && !page->cells.empty()) {
-      const std::size_t step = page->bytes ? 1 : 4;
+      const std::size_t step = page->step();
       std::fill(page->cells.begin() + static_cast<std::ptrdiff_t>(at % page_bytes / step),
                 page->cells.begin() + static_cast<std::ptrdiff_t>(((stop - 1) % page_bytes) / step + 1), Cell());
+      page->readers.clear();
     }
     at = stop;
   }
@@ -212,15 +223,32 @@ bool GlobalShadow::ordered_by_streams(const Event& event) {
 
 // Beside the latest read one is kept that a later write may race with: of an operation that does not come before this
 // one, or else of another block, or else of another thread.
-void GlobalShadow::note_read(Cell& cell, const Event& now) {
-  auto& [latest, kept] = cell.read;
+void GlobalShadow::note_read(Page& page, std::uintptr_t address, const Event& now) {
+  auto& [latest, kept] = page.cell(address).read;
   if (latest.slice < first_slice_) {
-    if (!ordered_by_streams(latest)) kept = latest;
+    if (!ordered_by_streams(latest)) {
+      if (!asked_[false].has(kept.slice) && !ordered_by_streams(kept)) note_reader(page, address, kept);
+      kept = latest;
+    }
   } else if (latest.thread != now.thread || slice_of(latest).block != block_) {
     const bool matters_more = kept.slice < first_slice_ ? !ordered_by_streams(kept) : slice_of(kept).block != block_;
     if (!matters_more) kept = latest;
   }
   latest = now;
+}
+
+void GlobalShadow::note_reader(Page& page, std::uintptr_t address, const Event& read) {
+  const std::uint32_t operation = operation_of(read).number;
+  const auto known = [&](const Readers& more) { return operation_of(more.one).number == operation; };
+  auto its = std::find_if(page.readers.begin(), page.readers.end(), known);
+  if (its == page.readers.end()) {
+    std::erase_if(page.readers, [&](const Readers& more) {
+      const Operation& other = operation_of(more.one);
+      return streams_.host_knows(other.stream, other.number);
+    });
+    its = page.readers.insert(page.readers.end(), {read, {}});
+  }
+  for (std::size_t i = 0; i < page.step(); ++i) its->where.set(address / page.step() * page.step() % page_bytes + i);
 }
 
 void GlobalShadow::race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc) {
@@ -247,24 +275,22 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
       at = stop;
       continue;
     }
-    Page* const page = with_cells(at, bytes % 4);
+    Page* const page = with_cells(at, (begin | bytes) % 4);
     if (page == nullptr) return;
-    const std::size_t step = page->bytes ? 1 : 4;
-    for (; at < stop; at += step) {
-      Cell& cell = page->cells[at % page_bytes / step];
+    for (; at < stop; at += page->step()) {
+      Cell& cell = page->cell(at);
       const auto check = [&](const Event& before) {
         if (!ordered_by_streams(before))
           race_of_streams(
               before, [&] { return operations_.back().what() + (writes ? ": its write" : ": its read"); }, 0);
       };
       check(cell.written);
-      if (writes)
-        for (const Event& read : cell.read) check(read);
+      if (writes) page->each_read(at, check);
       if (!noted) continue;
       if (writes)
         cell.written = now;
       else
-        note_read(cell, now);
+        note_read(*page, at, now);
     }
   }
 }
@@ -273,22 +299,33 @@ bool GlobalShadow::awaited(const void* memory, std::size_t bytes, bool used) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   std::uint32_t done = 0;
   for (std::uintptr_t at = begin; at < begin + bytes && !operations_.empty();) {
-    const Page* const page = page_at(at, false);
+    Page* const page = page_at(at, false);
     const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
-    const std::size_t step = page != nullptr && page->bytes ? 1 : 4;
-    for (; page != nullptr && !page->cells.empty() && at < stop; at += step) {
-      const Cell& cell = page->cells[at % page_bytes / step];
-      for (const Event* each : {&cell.written, &cell.read[0], &cell.read[1]}) {
-        if (each->slice == done || each->slice < operations_.front().first_slice) continue;
-        if (each != &cell.written && !used) continue;
-        const Operation& its = operation_of(*each);
-        if (!streams_.host_knows(its.stream, its.number)) return true;
-        done = each->slice;
-      }
+    bool found = false;
+    const auto look = [&](const Event& each) {
+      if (found || each.slice == done || each.slice < operations_.front().first_slice) return;
+      const Operation& its = operation_of(each);
+      found = !streams_.host_knows(its.stream, its.number);
+      done = each.slice;
+    };
+    for (; page != nullptr && !page->cells.empty() && at < stop && !found; at += page->step()) {
+      look(page->cell(at).written);
+      if (used) page->each_read(at, look);
     }
+    if (found) return true;
     at = stop;
   }
   return false;
+}
+
+void GlobalShadow::host_sees(const void* flag) {
+  const auto address = reinterpret_cast<std::uintptr_t>(flag);
+  Page* const page = page_at(address, false);
+  if (page == nullptr || page->cells.empty()) return;
+  const Event& written = page->cell(address).written;
+  if (operations_.empty() || written.slice < operations_.front().first_slice) return;
+  const Operation& its = operation_of(written);
+  streams_.host_learns(its.stream, its.number);
 }
 
 void GlobalShadow::allocated_in(const void* stream, const void* memory, std::size_t bytes,
@@ -307,15 +344,19 @@ void GlobalShadow::freed_in(const void* stream, const void* memory, std::size_t 
   stream_begins(stream, nullptr, std::move(what));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   for (std::uintptr_t at = begin; at < begin + bytes;) {
-    const Page* const page = page_at(at, false);
+    Page* const page = page_at(at, false);
     const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
-    const std::size_t step = page != nullptr && page->bytes ? 1 : 4;
-    for (; page != nullptr && !page->cells.empty() && at < stop; at += step) {
-      const Cell& cell = page->cells[at % page_bytes / step];
-      for (const Event* before : {&cell.written, &cell.read[0], &cell.read[1]})
-        if (!ordered_by_streams(*before) && !operation_of(*before).allocates)
-          return race_of_streams(*before, operations_.back().what, 0);
+    bool found = false;
+    const auto look = [&](const Event& before) {
+      if (found || ordered_by_streams(before) || operation_of(before).allocates) return;
+      race_of_streams(before, operations_.back().what, 0);
+      found = true;
+    };
+    for (; page != nullptr && !page->cells.empty() && at < stop && !found; at += page->step()) {
+      look(page->cell(at).written);
+      page->each_read(at, look);
     }
+    if (found) return;
     at = stop;
   }
 }
@@ -496,9 +537,8 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
   for (std::uintptr_t at = a.address; at < a.address + a.size;) {
     Page* const page = with_cells(at, (a.address | a.size) % 4);
     if (page == nullptr) return;
-    const std::size_t step = page->bytes ? 1 : 4;
     const std::uintptr_t stop = std::min(a.address + a.size, (at / page_bytes + 1) * page_bytes);
-    for (; at < stop; at += step) {
+    for (const std::size_t step = page->step(); at < stop; at += step) {
       Cell& cell = page->cells[at % page_bytes / step];
       const auto races_with = [&](const Event& before) {
         const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile);
@@ -511,13 +551,13 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
             race_of_streams(
                 before,
                 [&] {
-                  return here(a.pc) + "this " + word(a.access) + " of " + bytes_text(a.size) + " of global memory";
+                  return here(a.pc) + "this " + word(a.access) + " of " + bytes_text(a.size) + " of " +
+                         kind_of(a.address);
                 },
                 now.pc);
         };
         check(cell.written);
-        if (writes(a.access))
-          for (const Event& read : cell.read) check(read);
+        if (writes(a.access)) page->each_read(at, check);
       }
       if (races_with(cell.written)) race(cell.written, a);
       if (writes(a.access)) {
@@ -528,7 +568,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
                             !is_atomic(cell.written.access) && !cell.written.is_volatile;
         if (!behind) cell.written = now;
       } else {
-        note_read(cell, now);
+        note_read(*page, at, now);
       }
     }
   }
@@ -561,8 +601,8 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
   const std::uint64_t its_block = slice_of(before).block;
   const bool another_block = its_block != block_number;
   std::string message = "kernel " + kernel_name(worker->launch().kernel) + ", block " + text(block) + ", thread " +
-                        text(index_of(now.thread, blockDim)) + ", at " + line_of(now.pc) +
-                        ": race on global memory: nothing orders this " + word(now.access) + " of " +
+                        text(index_of(now.thread, blockDim)) + ", at " + line_of(now.pc) + ": race on " +
+                        kind_of(now.address) + ": nothing orders this " + word(now.access) + " of " +
                         bytes_text(now.size) + " and the " + word(before.access) + " of the same memory by " +
                         (another_block ? block_text(its_block, gridDim) + ", " : std::string()) + "thread " +
                         text(index_of(before.thread, blockDim)) + " at " + line_of(far(before.pc));

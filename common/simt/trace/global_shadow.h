@@ -11,9 +11,12 @@
 // the grid's barrier, and by a flag: one thread writes (an atomic function or a volatile store) what another one then
 // reads so, and what lies before the first one's fence comes before what lies behind the other's read. Whole launches
 // are ordered by their streams. In doubt an access counts as ordered: a false alarm would be worse than a silence.
+//
+// Of constants, and of memory of the host that the device reaches, races are found in the same way.
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -54,6 +57,8 @@ class GlobalShadow {
   // Where there are several streams: whether anything has been written there for which the host has not waited; `used`:
   // or read.
   bool awaited(const void* memory, std::size_t bytes, bool used);
+  // Host code knows now that what wrote there last is done.
+  void host_sees(const void* flag);
   // cudaMallocAsync, cudaFreeAsync: `what`, in this stream, which comes before, or after, all that is done there.
   void allocated_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
   void freed_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
@@ -90,12 +95,28 @@ class GlobalShadow {
     Event written;
     std::array<Event, 2> read;  // the latest, and of those before it the one that matters most (note_read)
   };
+  static constexpr std::size_t page_bytes = 4096, most_pages = 40000;
+  using Bytes = std::bitset<page_bytes>;
+  // Of streams that nothing orders, reads for which their cells have no room: one of them, and where they all are.
+  struct Readers {
+    Event one;
+    Bytes where;
+  };
   struct Page {
     std::vector<Cell> cells;
     bool bytes = false;  // a cell has one
     std::array<std::uint64_t, 64> written = {};
+    std::vector<Readers> readers;  // by operation
+
+    std::size_t step() const { return bytes ? 1 : 4; }
+    Cell& cell(std::uintptr_t address) { return cells[address % page_bytes / step()]; }
+    template <class Look>
+    void each_read(std::uintptr_t address, const Look& look) {
+      for (const Event& read : cell(address).read) look(read);
+      for (const Readers& more : readers)
+        if (more.where[address % page_bytes]) look(more.one);
+    }
   };
-  static constexpr std::size_t page_bytes = 4096, most_pages = 40000;
 
   // A piece of a block's time, between two barriers or fences.
   struct Slice {
@@ -159,7 +180,8 @@ class GlobalShadow {
   };
   const Operation& operation_of(const Event& event) const;
   bool ordered_by_streams(const Event& event);
-  void note_read(Cell& cell, const Event& now);
+  void note_read(Page& page, std::uintptr_t address, const Event& now);
+  void note_reader(Page& page, std::uintptr_t address, const Event& read);
   // what: its text, which takes a while to find, and which most races are not asked for
   void race_of_streams(const Event& before, const std::function<std::string()>& what, std::int32_t pc);
   Page* with_cells(std::uintptr_t address, std::size_t odd_bytes);

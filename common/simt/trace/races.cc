@@ -143,7 +143,7 @@ void RaceDetector::accessed(const MemoryAccess& a) {
     return check_dependency(a.pc, a.address, a.size, writes(a.access));
   }
   if (a.space == MemoryAccess::shared) return check_shared(a);
-  if (global_) check_host_memory(a);
+  if (global_) check_constant(a), check_host_memory(a);
   check_own_variable(a);
 }
 
@@ -170,8 +170,11 @@ void RaceDetector::check_bounds(const MemoryAccess& a) {
                    (heap.has(first) ? heap.where(first) : memory.where(reinterpret_cast<const void*>(first))));
 }
 
-// Of the engine's own templates, which have the arguments of a launch.
+// Of the engine's own templates, which have the arguments of a launch; or of the C++ library's, of which the engine may
+// use the instances that the linker found in the program, and CUDA has none in kernels.
 static bool is_a_launch(const std::string& name) {
+  for (const char* space : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
+    if (name.starts_with(space)) return true;
   for (const char* part : {"N4simt4Body", "4simt10Configured", "4simt7Deduced", "4simt6CallOf", "4simt9call_with"})
     if (name.find(part) != std::string::npos) return true;
   return name.starts_with("_ZN4simt");
@@ -303,6 +306,13 @@ void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
   if (row.space == MemoryAccess::shared) check_shared(row);
 }
 
+// A copy in another stream may write it.
+void RaceDetector::check_constant(const MemoryAccess& a) {
+  const auto* const address = reinterpret_cast<const void*>(a.address);
+  if (global_->streams().several() && DeviceVariable::may_have(address) && DeviceVariable::at(address) != nullptr)
+    global_->access(a, shadow_);
+}
+
 // What lies neither in device memory nor in the thread's own: memory of the host, which a GPU does not reach. Host code
 // that launches passes the arguments from there, however.
 void RaceDetector::check_host_memory(const MemoryAccess& a) {
@@ -312,7 +322,8 @@ void RaceDetector::check_host_memory(const MemoryAccess& a) {
 }
 
 void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
-  if (host_checks::kernel_touches(a.pc, reinterpret_cast<const void*>(a.address), a.size, writes(a.access))) return;
+  if (host_checks::kernel_touches(a.pc, reinterpret_cast<const void*>(a.address), a.size, writes(a.access)))
+    return global_->access(a, shadow_);
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
                std::string("invalid ") + (writes(a.access) ? "write" : "read") + " of memory of the host (" + kind +
                    "): a kernel can only use what cudaMalloc() and the like have given");

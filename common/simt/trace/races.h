@@ -72,6 +72,7 @@ class RaceDetector final : public Observer {
   void check_shared_bounds(const MemoryAccess& access);
   void check_variable_bounds(const MemoryAccess& access);
   void check_own_variable(const MemoryAccess& access);
+  void check_constant(const MemoryAccess& access);
   void check_host_memory(const MemoryAccess& access);
   void host_memory_accessed(const MemoryAccess& access, const char* kind);
   bool from_the_kernel(const void* pc);

@@ -23,12 +23,7 @@ class StreamOrder {
   std::uint32_t begin(Stream stream) {
     Known& own = known_[stream];
     join(own, host_);
-    if (stream == nullptr) {
-      for (const auto& [other, known] : known_)
-        if (other != nullptr && blocks(other)) join(own, known);
-    } else if (blocks(stream)) {
-      join(own, known_[nullptr]);
-    }
+    meet(stream, own);
     current_ = own;
     return own[stream] = last_[stream] = ++operations_;
   }
@@ -56,17 +51,20 @@ class StreamOrder {
     for (const auto& [other, known] : known_)
       if (blocks(other)) join(host_, known);
   }
+  // Without having waited for it otherwise, the host knows that the operation is done.
+  void host_learns(Stream stream, std::uint32_t operation) { join(host_, {{stream, operation}}); }
   // The event is an operation of its stream, too.
   void record(const void* event, Stream stream) {
-    Event& made = events_[event];
-    if (stream != nullptr && blocks(stream)) join(known_[stream], known_[nullptr]);
-    made = {known_[stream], stream, ++operations_};
-    if (stream == nullptr)
-      for (const auto& [other, known] : known_)
-        if (blocks(other)) join(made.before, known);
-    known_[stream][stream] = made.number;
+    Known& own = known_[stream];
+    meet(stream, own);
+    Event& made = events_[event] = {own, stream, ++operations_};
+    own[stream] = made.number;
   }
-  void wait(Stream stream, const void* event) { join(known_[stream], events_[event]); }
+  void wait(Stream stream, const void* event) {
+    Known& own = known_[stream];
+    meet(stream, own);
+    join(own, events_[event]);
+  }
   void host_waits_for_event(const void* event) { join(host_, events_[event]); }
   // Whether the host has waited for what comes before the event; `itself`: and for the event.
   bool has_ended(const void* event, bool itself) {
@@ -96,6 +94,15 @@ class StreamOrder {
   static void join(Known& known, const Event& event) {
     join(known, event.before);
     join(known, {{event.stream, event.number}});
+  }
+  // The default stream and those that block come one after the other.
+  void meet(Stream stream, Known& own) {
+    if (stream != nullptr) {
+      if (blocks(stream)) join(own, known_[nullptr]);
+      return;
+    }
+    for (const auto& [other, known] : known_)
+      if (other != nullptr && blocks(other)) join(own, known);
   }
   bool blocks(Stream stream) const {
     const auto found = blocking_.find(stream);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "simt/cuda/host_checks.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
@@ -16,7 +17,11 @@ bool of_a_kernel(const void* pc, const void* address, simt::Access access, bool 
   if (simt::DeviceVariable::may_have(address)) simt::host_touches_variable(pc, address, simt::writes(access));
   if (const auto a = reinterpret_cast<std::uintptr_t>(address); a >= simt::awaited.begin && a < simt::awaited.end)
     simt::host_touches_awaited(pc, address, simt::writes(access), is_volatile || simt::is_atomic(access));
-  if (is_volatile || simt::is_atomic(access)) simt::DeviceMemory::instance().host_looks_at(address);
+  if (is_volatile || simt::is_atomic(access)) {
+    simt::DeviceMemory& memory = simt::DeviceMemory::instance();
+    memory.host_looks_at(address);
+    if (memory.contains(address) || simt::DeviceVariable::may_have(address)) simt::host_checks::looks_at(address);
+  }
   if (simt::host_writes != nullptr && simt::writes(access)) simt::host_writes(address);
   return false;
 }

@@ -453,7 +453,9 @@ TEST_F(Capi, TakesABlockMask) {
   extras.block_heads = 3;
   refused("block_heads is 3: it must be 1 or 2");
   extras.block_listed = -1;
-  refused("block_listed is -1: it must be at least 0");
+  refused("block_listed is -1: it must be from 0 to 536870911");
+  extras.block_listed = 1 << 29;
+  refused("block_listed is 536870912: it must be from 0 to 536870911");
   extras.softcap = 2;
   refused("beside a block mask, the problem has a softcap", FAW_UNSUPPORTED);
   extras.softcap = 0;

@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "attention/block_mask.h"
 #include "device/numeric.h"
@@ -17,7 +19,7 @@ using attention::Problem;
 using attention::Strides;
 
 constexpr int threads = 64;
-constexpr int max_head_dim = 128;
+constexpr int max_head_dim = 192;
 
 template <class T>
 struct Tensor {
@@ -129,6 +131,7 @@ struct Score {
 };
 __device__ Score score(ExtraMutation mutation, const Problem& p, const float* alibi, int head, int i, int j, float s) {
   Score made = {s * p.scale, 1};
+  if (mutation == ExtraMutation::scale_of_v) made.value *= sqrtf(float(p.head_dim) / p.v_dim());
   const bool forgotten = mutation == ExtraMutation::softcap_without_windows && p.window_left >= 0;
   if (p.softcap > 0 && !forgotten) {
     const float tanh = tanhf(made.value / p.softcap);
@@ -146,7 +149,7 @@ __device__ Score score(ExtraMutation mutation, const Problem& p, const float* al
 
 template <class T>
 __global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> o, float* lse) {
-  const int row = blockIdx.x * threads + threadIdx.x, rows = in.lse_rows, head = row / rows, D = p.head_dim;
+  const int row = blockIdx.x * threads + threadIdx.x, rows = in.lse_rows, head = row / rows, D = p.v_dim();  // of O
   int i = row % rows, begin = 0;
   if (head >= (p.packed ? 1 : p.batch) * p.heads) return;
   if (lengths_are_wrong(p, in)) {
@@ -172,7 +175,7 @@ __global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, 
   };
   for (int j = keys.first; j < keys.end; ++j) {
     if (!sees(mutation, p, in.blocks, head, i, j)) continue;
-    const float s = dot(in.q.row(head, p.heads, i), in.k.row(p.kv_head(head), p.kv_heads, j), D);
+    const float s = dot(in.q.row(head, p.heads, i), in.k.row(p.kv_head(head), p.kv_heads, j), p.head_dim);
     add(score(mutation, p, in.alibi, head, i, j, s).value, in.v.row(p.kv_head(head), p.kv_heads, j));
   }
   const float without = l == 0 ? -INFINITY : m + logf(l);
@@ -189,11 +192,11 @@ __global__ void extras_forward(ExtraMutation mutation, Problem p, Inputs<T> in, 
 template <class T>
 __device__ float2 p_and_ds(ExtraMutation mutation, const Problem& p, const Inputs<T>& in, int head, int i, int j,
                            bool by_key) {
-  const int D = p.head_dim, kv_head = p.kv_head(head);
+  const int D = p.v_dim(), kv_head = p.kv_head(head);
   const Problem::Span keys = keys_of(mutation, p, i);
   if (j < keys.first || j >= keys.end || !sees(mutation, p, in.blocks, head, i, j, by_key)) return make_float2(0, 0);
   const T *q = in.q.row(head, p.heads, i), *d_o = in.d_o.row(head, p.heads, i), *o = in.o.row(head, p.heads, i);
-  const float s = dot(q, in.k.row(kv_head, p.kv_heads, j), D);
+  const float s = dot(q, in.k.row(kv_head, p.kv_heads, j), p.head_dim);
   const Score made = score(mutation, p, in.alibi, head, i, j, s);
   const float weight = expf(made.value - in.lse[int64_t(head) * in.lse_rows + i]);
   return make_float2(weight, weight * made.slope * (dot(d_o, in.v.row(kv_head, p.kv_heads, j), D) - dot(d_o, o, D)));
@@ -219,13 +222,14 @@ __global__ void extras_dq(ExtraMutation mutation, Problem p, Inputs<T> in, Tenso
 
 template <class T>
 __global__ void extras_dk_dv(ExtraMutation mutation, Problem p, Inputs<T> in, Tensor<T> dk, Tensor<T> dv) {
-  const int row = blockIdx.x * threads + threadIdx.x, rows = p.packed ? p.total_k : p.seq_k, D = p.head_dim;
+  const int row = blockIdx.x * threads + threadIdx.x, rows = p.packed ? p.total_k : p.seq_k;
+  const int D = mutation == ExtraMutation::dk_as_wide_as_v ? p.v_dim() : p.head_dim;
   const int kv_head = row / rows;
   int j = row % rows, begin = 0;
   if (kv_head >= (p.packed ? 1 : p.batch) * p.kv_heads) return;
   if (lengths_are_wrong(p, in)) {
-    fill_with_nan(dk.row(kv_head, p.kv_heads, j), D);
-    return fill_with_nan(dv.row(kv_head, p.kv_heads, j), D);
+    fill_with_nan(dk.row(kv_head, p.kv_heads, j), p.head_dim);
+    return fill_with_nan(dv.row(kv_head, p.kv_heads, j), p.v_dim());
   }
   if (p.packed && !enter(mutation, p, in, in.begin_k, j, begin)) return;
   dk.data += begin * dk.strides.row, dv.data += begin * dv.strides.row, j -= begin;
@@ -239,15 +243,11 @@ __global__ void extras_dk_dv(ExtraMutation mutation, Problem p, Inputs<T> in, Te
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
     for (int i = queries.first; i < queries.end; ++i) {
       const float2 of_pair = p_and_ds(mutation, p, in, head, i, j, true);
-      for (int d = 0; d < D; ++d) {
-        dv_sum[d] += of_pair.x * to_float(in.d_o.row(head, p.heads, i)[d]);
-        dk_sum[d] += of_pair.y * to_float(in.q.row(head, p.heads, i)[d]);
-      }
+      for (int d = 0; d < p.v_dim(); ++d) dv_sum[d] += of_pair.x * to_float(in.d_o.row(head, p.heads, i)[d]);
+      for (int d = 0; d < D; ++d) dk_sum[d] += of_pair.y * to_float(in.q.row(head, p.heads, i)[d]);
     }
-  for (int d = 0; d < D; ++d) {
-    dk.row(kv_head, p.kv_heads, j)[d] = from_float<T>(dk_sum[d] * p.scale);
-    dv.row(kv_head, p.kv_heads, j)[d] = from_float<T>(dv_sum[d]);
-  }
+  for (int d = 0; d < D; ++d) dk.row(kv_head, p.kv_heads, j)[d] = from_float<T>(dk_sum[d] * p.scale);
+  for (int d = 0; d < p.v_dim(); ++d) dv.row(kv_head, p.kv_heads, j)[d] = from_float<T>(dv_sum[d]);
 }
 
 template <class T>
@@ -263,22 +263,47 @@ __global__ void extras_d_sink(ExtraMutation mutation, Problem p, Inputs<T> in, f
   for (int b = 0; b < (mutation == ExtraMutation::sink_of_one_batch ? 1 : p.batch); ++b)
     for (int i = 0; i < p.seq_q; ++i) {
       const int head = b * p.heads + h;
-      const float delta = dot(in.d_o.row(head, p.heads, i), in.o.row(head, p.heads, i), p.head_dim);
+      const float delta = dot(in.d_o.row(head, p.heads, i), in.o.row(head, p.heads, i), p.v_dim());
       sum += expf(in.sink[h] - in.lse[int64_t(head) * in.lse_rows + i]) * delta;
     }
   d_sink[h] = mutation == ExtraMutation::sink_pushed_up ? sum : -sum;
 }
 
+// Whether a block mask's lists are none, seen in a copy on the host. While a stream is captured nothing can be copied,
+// and they are taken as they are.
+bool are_wrong(const Problem& p, const attention::BlockMask& mask, bool with_columns, cudaStream_t stream) {
+  if (p.blocks == attention::BlockPattern::none) return false;
+#ifndef WORKBOOK_SIMT  // the engine's kinds capture nothing
+  cudaStreamCaptureStatus status;
+  check(cudaStreamIsCapturing(stream, &status));
+  if (status != cudaStreamCaptureStatusNone) return false;
+#endif
+  constexpr int tile = attention::BlockMask::tile;
+  const auto copied = [&]<class Number>(const Number* data, size_t count) {
+    std::vector<Number> copy(count);
+    check(cudaMemcpyAsync(copy.data(), data, count * sizeof(Number), cudaMemcpyDefault, stream));
+    return copy;
+  };
+  const int lists = (p.seq_q + tile - 1) / tile + (p.seq_k + tile - 1) / tile + 2;
+  const auto begin = copied(mask.begin, size_t(mask.batch) * mask.heads * lists);
+  const auto tiles = copied(mask.tiles, size_t(mask.listed) * 4);
+  const auto bits = copied(mask.bits, size_t(mask.cuts) * 2 * tile * attention::BlockMask::words);
+  check(cudaStreamSynchronize(stream));
+  attention::BlockMask copy = mask;
+  copy.begin = begin.data(), copy.tiles = tiles.data(), copy.bits = bits.data();
+  return !attention::wrong_lists(p, copy, with_columns).empty();
+}
+
 template <class T, class Args>
-Inputs<T> inputs_of(const Problem& p, const Args& args) {
-  const auto tensor = [&](const void* data, const Strides& strides, int heads, int rows) {
-    const Strides dense = attention::contiguous(p, heads, rows, p.head_dim);
+Inputs<T> inputs_of(const Problem& p, const Args& args, cudaStream_t stream) {
+  const auto tensor = [&](const void* data, const Strides& strides, int heads, int rows, int columns) {
+    const Strides dense = attention::contiguous(p, heads, rows, columns);
     return Tensor<const T>{static_cast<const T*>(data), p.views ? strides : dense};
   };
-  Inputs<T> in = {tensor(args.q, args.q_strides, p.heads, p.seq_q),
-                  tensor(args.k, args.k_strides, p.kv_heads, p.seq_k),
-                  tensor(args.v, args.v_strides, p.kv_heads, p.seq_k),
-                  tensor(args.o, args.o_strides, p.heads, p.seq_q),
+  Inputs<T> in = {tensor(args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
+                  tensor(args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
+                  tensor(args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
+                  tensor(args.o, args.o_strides, p.heads, p.seq_q, p.v_dim()),
                   {},
                   args.lse,
                   args.alibi,
@@ -287,17 +312,15 @@ Inputs<T> inputs_of(const Problem& p, const Args& args) {
                   args.cu_seqlens_k,
                   p.packed ? p.total_q : p.seq_q,
                   args.blocks,
-                  false};
-  constexpr bool is_backward = std::is_same_v<Args, BackwardArgs>;
-  if (!on_gpu && p.blocks != attention::BlockPattern::none)
-    in.lists_are_wrong = !attention::wrong_lists(p, args.blocks, is_backward).empty();
-  if constexpr (is_backward) in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q);
+                  are_wrong(p, args.blocks, std::is_same_v<Args, BackwardArgs>, stream)};
+  if constexpr (std::is_same_v<Args, BackwardArgs>)
+    in.d_o = tensor(args.d_o, args.d_o_strides, p.heads, p.seq_q, p.v_dim());
   return in;
 }
 
 template <class T>
-Tensor<T> result(const Problem& p, void* data, const Strides& strides, int heads, int rows) {
-  return {static_cast<T*>(data), p.views ? strides : attention::contiguous(p, heads, rows, p.head_dim)};
+Tensor<T> result(const Problem& p, void* data, const Strides& strides, int heads, int rows, int columns) {
+  return {static_cast<T*>(data), p.views ? strides : attention::contiguous(p, heads, rows, columns)};
 }
 
 inline unsigned blocks(size_t rows) { return unsigned((rows + threads - 1) / threads); }
@@ -305,8 +328,8 @@ inline unsigned blocks(size_t rows) { return unsigned((rows + threads - 1) / thr
 template <ExtraMutation mutation>
 void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   const auto run = [&]<class T>(T) {
-    launch(extras_forward<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, inputs_of<T>(p, args),
-           result<T>(p, args.o, args.o_strides, p.heads, p.seq_q), args.lse);
+    launch(extras_forward<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, inputs_of<T>(p, args, stream),
+           result<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim()), args.lse);
   };
   p.dtype == attention::DType::fp16 ? run(__half()) : run(__nv_bfloat16());
 }
@@ -314,12 +337,12 @@ void run_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
 template <ExtraMutation mutation>
 void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   const auto run = [&]<class T>(T) {
-    const Inputs<T> in = inputs_of<T>(p, args);
+    const Inputs<T> in = inputs_of<T>(p, args, stream);
     launch(extras_dq<T>, {blocks(p.lse_size()), threads, 0, stream}, mutation, p, in,
-           result<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q));
-    launch(extras_dk_dv<T>, {blocks(p.kv_size() / p.head_dim), threads, 0, stream}, mutation, p, in,
-           result<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k),
-           result<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k));
+           result<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim));
+    launch(extras_dk_dv<T>, {blocks(p.kv_rows()), threads, 0, stream}, mutation, p, in,
+           result<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim),
+           result<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()));
     if (p.sink) launch(extras_d_sink<T>, {blocks(p.heads), threads, 0, stream}, mutation, p, in, args.d_sink);
   };
   p.dtype == attention::DType::fp16 ? run(__half()) : run(__nv_bfloat16());
@@ -334,9 +357,14 @@ auto all_backward(std::index_sequence<mutation...>) {
   return std::array{run_backward<ExtraMutation(mutation)>...};
 }
 
+// Of what is wider than 128, only what V's own head dim is about.
+std::string unsupported(const Problem& p) {
+  return p.head_dim_v && p.head_dim <= max_head_dim ? "" : attention::head_dim_not_8_to_128(p);
+}
+
 attention::Forward forward(ExtraMutation mutation, unsigned takes) {
   static const auto runs = all_forward(std::make_index_sequence<size_t(ExtraMutation::count)>());
-  return {.unsupported = attention::head_dim_not_8_to_128,
+  return {.unsupported = unsupported,
           .workspace_bytes = attention::no_workspace,
           .run = runs[size_t(mutation)],
           .writes_lse = true,
@@ -345,7 +373,7 @@ attention::Forward forward(ExtraMutation mutation, unsigned takes) {
 
 attention::Backward backward(ExtraMutation mutation, unsigned takes) {
   static const auto runs = all_backward(std::make_index_sequence<size_t(ExtraMutation::count)>());
-  return {.unsupported = attention::head_dim_not_8_to_128,
+  return {.unsupported = unsupported,
           .workspace_bytes = attention::no_workspace,
           .run = runs[size_t(mutation)],
           .takes = takes};

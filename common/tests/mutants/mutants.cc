@@ -110,7 +110,7 @@ struct DescribedExtra {
   unsigned takes;
 };
 constexpr unsigned every_extra = attention::views | attention::window | attention::softcap | attention::alibi |
-                                 attention::sink | attention::packed | attention::blocks;
+                                 attention::sink | attention::own_v | attention::packed | attention::blocks;
 constexpr DescribedExtra of_extras[] = {
     {"none", "the kernel is right", every_extra},
     {"window_begins_late", "the first key of the window is hidden", attention::window},
@@ -138,6 +138,7 @@ constexpr DescribedExtra of_extras[] = {
     {"transposed_bits", "the bits of a cut tile are read as those of its keys", attention::blocks},
     {"mask_of_one_head", "every head has the block mask of the first", attention::blocks},
     {"zeros_of_wrong_lists", "if a block mask's lists are none, O is 0", attention::blocks | attention::sink},
+    {"scale_of_v", "the scale is that of V's head dim, where V has its own", attention::own_v},
     {"softcap_without_slope", "dS as if the score were the product itself", attention::softcap},
     {"last_query_of_window", "dK and dV miss the last query that sees the key", attention::window},
     {"unseen_keys_unwritten", "dK and dV of keys that no query sees are left as they were", attention::window},
@@ -147,6 +148,7 @@ constexpr DescribedExtra of_extras[] = {
     {"keys_without_queries", "dK and dV of a sequence without queries are left as they were", attention::packed},
     {"rows_for_columns", "dK and dV take a column of a block mask to be the row with its number", attention::blocks},
     {"bits_of_queries_for_keys", "dK and dV read the bits of queries where those of keys are", attention::blocks},
+    {"dk_as_wide_as_v", "dK gets as many columns as dV has", attention::own_v},
 };
 static_assert(std::size(of_extras) == size_t(ExtraMutation::count));
 

@@ -141,7 +141,8 @@ enum class ExtraMutation {
   transposed_bits,
   mask_of_one_head,
   zeros_of_wrong_lists,
-  last_of_the_forward = zeros_of_wrong_lists,
+  scale_of_v,
+  last_of_the_forward = scale_of_v,
   softcap_without_slope,
   last_query_of_window,
   unseen_keys_unwritten,
@@ -151,6 +152,7 @@ enum class ExtraMutation {
   keys_without_queries,
   rows_for_columns,
   bits_of_queries_for_keys,
+  dk_as_wide_as_v,
   count
 };
 
@@ -161,7 +163,8 @@ attention::Forward forward(Mutation mutation);
 // without.
 attention::Backward backward(BackwardMutation mutation);
 
-// A plain forward and backward with that mistake that takes these extras (Pass::takes), head dims up to 128.
+// A plain forward and backward with that mistake that takes these extras (Pass::takes), head dims up to 128,
+// or 192 where V has its own.
 attention::Forward forward(ExtraMutation mutation, unsigned takes);
 attention::Backward backward(ExtraMutation mutation, unsigned takes);
 

@@ -163,7 +163,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WholeLine);
 
 // The same kernels without a mistake.
 constexpr unsigned every_extra = attention::views | attention::window | attention::softcap | attention::alibi |
-                                 attention::sink | attention::packed | attention::blocks;
+                                 attention::sink | attention::own_v | attention::packed | attention::blocks;
 const Mutant right_ones[] = {
     {"forward", "", false, false, false, mutants::forward(mutants::Mutation::none)},
     {"forward_with_rope", "", true, false, false, mutants::forward(mutants::Mutation::none)},

@@ -98,7 +98,7 @@ class OfAClass(unittest.TestCase):
         refused = grade_reports.page_of(result, self.exercises, Log({}, 0), {})
         for text in (page, own, refused):
             self.assertNotRegex(text, r"(?<!\\)<img")
-        self.assertIn(f"{escaped}, ada: 100% or more of 01.scores", page)
+        self.assertIn(f"{escaped}, ada: all of 01.scores", page)
         self.assertIn(f"- {escaped}, eve: the questions", page)
         self.assertTrue(own.startswith(f"# {escaped}: 2.0 of"), own)
         self.assertIn(f"it has {escaped}.", refused)

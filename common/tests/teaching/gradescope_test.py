@@ -10,11 +10,14 @@ import sys
 import tempfile
 import unittest
 import zipfile
+from concurrent import futures
 from pathlib import Path
 
 from tools import course
 from tools.base import ROOT, file_trees
+from tools.base.build import OF_A_COMPILER, cores
 from tools.course.plan import read_plan
+from tools.grading import one_submission
 from tools.handout import gradescope, hand_out
 
 PLAN = {"title": "Spring", "late": {"percent_a_day": 10, "days": 3},
@@ -136,6 +139,34 @@ class FromTheArchive(InItsPlaces):
         results = json.loads((self.place / "results/results.json").read_text())
         self.assertIn("not graded: the grader failed: nothing can be graded here", results["output"])
         self.assertEqual({test["extra_data"]["verdict"] for test in results["tests"]}, {"not graded"})
+
+
+class Compilers(unittest.TestCase):
+    """Of what setup.sh builds: the engine, and what judges, which are in every exercise's build."""
+
+    def test_each_has_the_memory_that_it_takes(self):
+        # No cache: what it has, no compiler makes.
+        environment = {name: value for name, value in os.environ.items() if not name.endswith("_COMPILER_LAUNCHER")} | {"CCACHE_DISABLE": "1"}
+        with tempfile.TemporaryDirectory() as build:
+            subprocess.run(["cmake", "--preset", "cpu", "-B", build, *one_submission.OPTIONS], cwd=ROOT, env=environment,
+                           capture_output=True, check=True)
+            told = subprocess.run(["ninja", "-C", build, "-t", "commands", "01_naive_tests", "kernel_host_plain", "kernel_host_traced"],
+                                  capture_output=True, text=True, check=True).stdout
+            compiled = [line for line in told.splitlines() if " -c " in line]
+            self.assertGreater(len(compiled), 20)
+            with futures.ThreadPoolExecutor(cores()) as pool:
+                for line, (status, most) in zip(compiled, pool.map(lambda line: self.run_one(line, build, environment), compiled), strict=True):
+                    with self.subTest(file=line.rpartition(" ")[2]):
+                        self.assertEqual(status, 0)
+                        self.assertLess(most, OF_A_COMPILER)
+
+    def run_one(self, line: str, place: str, environment: dict) -> "tuple[int, int]":
+        """(its status, the most bytes that it or what it starts has had)"""
+        process = subprocess.Popen(line, shell=True, cwd=place, env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+        return status, usage.ru_maxrss * 1024
 
 
 class Scripts(InItsPlaces):

@@ -144,7 +144,7 @@ class InTheSandbox(unittest.TestCase):
 
     def test_what_is_said_not_to_hold_does_not(self):
         """As of an ordinary user without namespaces."""
-        with mock.patch.object(sandbox, "_walls_of", return_value=None), mock.patch.object(sandbox, "_bubblewrap", return_value=False):
+        with mock.patch.object(Sandbox, "_walls_of", return_value=None), mock.patch.object(sandbox, "_bubblewrap", return_value=False):
             held = Sandbox().held(self.root, self.root / "probe")
         self.assertEqual((held["files"] == "read only", held["other files"]), (False, "seen"))
 

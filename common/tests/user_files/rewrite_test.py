@@ -38,6 +38,7 @@ class Launches(unittest.TestCase):
             "(*pointer)<<<1, 2>>>(x);": "::simt::configure((*pointer), 1, 2)(x);",
             "if (a) k<<<1, 2>>>(x); else k<<<3, 4>>>(y);":
                 "if (a) ::simt::configure(k, 1, 2)(x); else ::simt::configure(k, 3, 4)(y);",
+            "switch (n) { case 'k':k<<<1, 2>>>(x); }": "switch (n) { case 'k': ::simt::configure(k, 1, 2)(x); }",
             "std::cout << 1 << a<b>; c = a >> 3;": "std::cout << 1 << a<b>; c = a >> 3;",
             "operator<<<int>(a, b);": "operator<<<int>(a, b);",
         }.items():

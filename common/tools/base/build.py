@@ -14,7 +14,7 @@ from tools.base.paths import BUILD, ROOT, shown
 from tools.base.processes import follow
 from tools.base.terminal import Progress, say
 
-_OF_A_COMPILER = 600 * 1024**2
+OF_A_COMPILER = 600 * 1024**2
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # cgroups v2 and v1
 
 
@@ -32,7 +32,7 @@ def cores() -> int:
 
 def jobs() -> int:
     """How many compilers may run at once. A container's cores are often the machine's, while its memory is its own."""
-    return max(1, min(cores(), memory() // _OF_A_COMPILER))
+    return max(1, min(cores(), memory() // OF_A_COMPILER))
 
 
 def memory() -> int:

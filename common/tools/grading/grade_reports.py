@@ -127,8 +127,8 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
               *flagged] if flagged else []
     lines += ["", "## Alike", ""]
     groups_of_names = [(', '.join(map(_in_markdown, names)), ids, share) for names, ids, share in groups(alike)]
-    lines += [without] if without else [f"- {names}: {share:.0%} or more of {', '.join(ids)}"
-                                        for names, ids, share in groups_of_names] or \
+    lines += [without] if without else [f"- {names}: {'all' if share >= 0.995 else f'{share:.0%} or more'} of "
+                                        f"{', '.join(ids)}" for names, ids, share in groups_of_names] or \
         ["No two solutions are nearly the same."]
     lines += [f"- {', '.join(map(_in_markdown, names))}: the questions of one name in answers.json"
               for names in namesakes]

@@ -44,6 +44,9 @@ from tools.grading.speed import Graded, Timed
 from tools.grading.submission import Submission
 
 ANSWERS = "answers.json"
+# No precompiled headers: of the bench's tree the compiler of a submission sees copies of headers, and nothing else. No
+# cuBLAS: no kernel calls it, and to compile it takes all the memory of a small container.
+OPTIONS = ("-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", "-DSIMT_CUBLAS=OFF")
 _TO_COMPILE_A_LOT = 512 * 1024**2
 _HOST_OF_A_GPU = 64 * 1024**3  # what CUDA reserves of a host's addresses is more than it uses
 _ONE_AT_A_TIME = threading.Lock()  # on the GPU
@@ -225,9 +228,8 @@ class Workbench(Workshop):
             references = tree / "build" / "cpu" / "references"
             if references.is_dir() and tree != self.tree:  # what the kernels should answer
                 shutil.copytree(references, self.tree / "build" / preset / "references", dirs_exist_ok=True)
-        # No precompiled headers: of this tree the compiler of a submission sees copies of headers, and nothing else.
-        done = subprocess.run(["cmake", "--preset", preset, "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"], cwd=self.tree,
-                              env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(["cmake", "--preset", preset, *OPTIONS], cwd=self.tree, env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"cmake --preset {preset} failed in {shown(self.tree)}: {_first_error(done.stderr)}")
 

@@ -29,6 +29,7 @@ from typing import Any
 
 from tools.base import Command, Failure, JsonObject, shown
 
+CHROOT = shutil.which("chroot") or "/usr/sbin/chroot"
 MADE = "made"  # below a compiler's root directory: what it can write to
 OTHER_FILES = "other files"  # what `held` calls those of instructors and students, and all others but the compiler's
 FIRST_USER = 61000  # no user of this number has files
@@ -113,7 +114,7 @@ class Sandbox:
     def run_within(self, root: Path, command: Command, limits: Limits, environment: dict[str, str]) -> Done:
         """With `root` as its root directory, below which all paths of the command are, and MADE there as what it may
         write; where it cannot have one, it sees what is there."""
-        walls = _walls_of(root, self._user())
+        walls = self._walls_of(root)
         if walls is None:
             return self.run(command, limits, environment, cwd=root, writable=(root / MADE,))
         inside = [str(word).replace(f"{root}/", "/") for word in command]
@@ -149,6 +150,21 @@ class Sandbox:
         user = str(self.user())
         return [program, "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
                 "--bounding-set=-all"]
+
+    def _walls_of(self, root: Path) -> "list[str] | None":
+        """The words before a command that make this its root directory, take away network and other processes as far
+        as that can be, and make it another user's; None if the root directory cannot be changed here."""
+        apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child"], ["--user", "--map-current-user"]
+        user = self._user()
+        # There Ubuntu 22.04's setpriv, which wants /proc, does not work.
+        into = [CHROOT, f"--userspec={self.user()}:{self.user()}", "--groups="]
+        bubblewrap = [*_BUBBLEWRAP, *_as_root(), "--ro-bind", str(root), "/", "--bind", str(root / MADE), f"/{MADE}"]
+        ways = [[*bubblewrap, *([*into, "/"] if user else [])]] if _bubblewrap() else []
+        for names in (apart, ["--net"], []):
+            if user:
+                ways += [["setpriv", "--no-new-privs", "--inh-caps=-all", "unshare", *names, *into, str(root)]]
+            ways += [[*user, "unshare", *own, *names, "--root", str(root), "--wd", "/"]]
+        return next((words for words in ways if _works(*words)), None)
 
     def require_entry(self, tree: Path) -> None:
         """Failure if the sandbox's users cannot reach the tree."""
@@ -266,18 +282,6 @@ def _behind_walls(user: list[str], cwd: Path, writable: tuple[Path, ...], device
             if _works(*walls):
                 return [*walls, "sh", "-c", '"$@"; exit $?', "sh"]  # no signal ends the first process of a namespace
     return user
-
-
-def _walls_of(root: Path, user: list[str]) -> "list[str] | None":
-    """The words before a command that make this its root directory, take away network and other processes as far as
-    that can be, and make it another user's; None if the root directory cannot be changed here."""
-    apart, own = ["--net", "--pid", "--ipc", "--fork", "--kill-child"], ["--user", "--map-current-user"]
-    into = ["--root", str(root), "--wd", "/"]
-    bubblewrap = [*_BUBBLEWRAP, *_as_root(), "--ro-bind", str(root), "/", "--bind", str(root / MADE), f"/{MADE}", *user]
-    ways = [bubblewrap] if _bubblewrap() else []
-    for names in (apart, ["--net"], []):
-        ways += [["unshare", *names, *into, *user], [*user, "unshare", *own, *names, *into]]
-    return next((words for words in ways if _works(*words)), None)
 
 
 def _limits(limits: Limits, own_user: bool) -> list[str]:

@@ -1444,6 +1444,151 @@ CASE(copies_in_the_stream_of_their_kernels) {
   cudaFreeHost(host);
 }
 
+// From one stream to another, by way of pinned memory, in parts of odd lengths; each time an event is between.
+CASE(pinned_memory_from_stream_to_stream) {
+  constexpr int part = 13;
+  const Zeros<char> x(4 * part), y(4 * part);
+  for (int round = 0; round < 2; ++round) {
+    char* host;
+    cudaMallocHost(&host, 4 * part);  // the second time as a rule where it was the first time
+    cudaStream_t one, other;
+    cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking), cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    cudaEvent_t there;
+    cudaEventCreate(&there);
+    cudaMemset(x, 7 + round, 4 * part);
+    cudaDeviceSynchronize();
+    for (int i = 0; i < 4; ++i) {
+      cudaMemcpyAsync(host + i * part, x + i * part, part, cudaMemcpyDeviceToHost, one);
+      cudaEventRecord(there, one);
+      cudaStreamWaitEvent(other, there, 0);
+      cudaMemcpyAsync(y + i * part, host + i * part, part, cudaMemcpyHostToDevice, other);
+    }
+    cudaStreamSynchronize(other);
+    expect(first<char>(y) == 7 + round && host[4 * part - 1] == 7 + round);
+    cudaMemcpyAsync(x, host, 4 * part, cudaMemcpyHostToDevice, one);  // who frees the memory waits for it
+    cudaEventDestroy(there);
+    cudaStreamDestroy(one), cudaStreamDestroy(other);
+    cudaFreeHost(host);
+  }
+}
+
+// What the device knows pinned memory by is taken for memory of the device by a copy, too.
+CASE(copies_by_the_device_s_address_of_pinned_memory) {
+  int *host, *mapped, result[N];
+  cudaHostAlloc(&host, N * sizeof(int), cudaHostAllocMapped);
+  cudaHostGetDevicePointer(&mapped, host, 0);
+  for (int i = 0; i < N; ++i) host[i] = i;
+  doubled<<<1, N>>>(mapped);
+  expect(cudaMemcpy(result, mapped, sizeof result, cudaMemcpyDeviceToHost) == cudaSuccess);
+  expect(result[N - 1] == 2 * N - 2);
+  expect(cudaMemcpy(mapped, result, sizeof result / 2, cudaMemcpyHostToDevice) == cudaSuccess);
+  expect(host[N - 1] == 2 * N - 2);
+  cudaFreeHost(host);
+}
+
+// Both streams count by atomic functions, and look at how far they are.
+__global__ void count_and_look(int* counter, volatile int* seen) {
+  atomicAdd_system(counter, 1);
+  *seen = *const_cast<volatile int*>(counter);
+}
+CASE(pinned_counter_of_two_streams) {
+  int* counters;
+  cudaHostAlloc(&counters, 2 * sizeof(int), cudaHostAllocMapped);
+  counters[0] = counters[1] = 0;
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  count_and_look<<<2, N, 0, one>>>(counters, counters + 1);
+  count_and_look<<<2, N, 0, other>>>(counters, counters + 1);
+  cudaDeviceSynchronize();
+  expect(counters[0] == 4 * N);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaFreeHost(counters);
+}
+
+// The host waits for a kernel by looking at its flag, and then gives its results to another stream.
+CASE(flag_that_tells_the_host_of_what_comes_next) {
+  int *flag, *data;
+  cudaHostAlloc(&flag, sizeof(int), cudaHostAllocMapped), cudaHostAlloc(&data, sizeof(int), cudaHostAllocMapped);
+  *flag = *data = 0;
+  const Zeros<int> x(1);
+  cudaStream_t one, other;
+  cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking), cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  cudaDeviceSynchronize();
+  answers<<<1, 1, 0, one>>>(flag, data);
+  while (*const_cast<volatile int*>(flag) == 0) {
+  }
+  cudaMemcpyAsync(x, data, sizeof(int), cudaMemcpyHostToDevice, other);
+  doubled<<<1, 1, 0, other>>>(x);
+  cudaDeviceSynchronize();
+  expect(first<int>(x) == 84);
+  int* managed;
+  cudaMallocManaged(&managed, sizeof(int)), *managed = 0;
+  answers<<<1, 1, 0, one>>>(managed, x);
+  while (*const_cast<volatile int*>(managed) == 0) {
+  }
+  doubled<<<1, 1, 0, other>>>(x);
+  cudaDeviceSynchronize();
+  expect(first<int>(x) == 84);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+  cudaFreeHost(flag), cudaFreeHost(data), cudaFree(managed);
+}
+
+// It is rewritten when the kernels that read it, each in a stream of its own, have done so, and read again afterwards.
+__constant__ int factors_of_streams[N];
+__global__ void multiplied(int* x) { x[threadIdx.x] *= factors_of_streams[threadIdx.x]; }
+CASE(constants_rewritten_between_kernels) {
+  const Zeros<int> x(4 * N);
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaStream_t streams[4], copies;
+  for (cudaStream_t& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking);
+  cudaEvent_t done;
+  cudaEventCreate(&done);
+  fill<<<4, N>>>(x, 1, 4 * N);
+  cudaDeviceSynchronize();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < N; ++i) host[i] = 2 + round;
+    cudaMemcpyToSymbolAsync(factors_of_streams, host, sizeof factors_of_streams, 0, cudaMemcpyHostToDevice, copies);
+    cudaEventRecord(done, copies);
+    for (int i = 0; i < 4; ++i) {
+      cudaStreamWaitEvent(streams[i], done, 0);
+      multiplied<<<1, N, 0, streams[i]>>>(x + i * N);
+    }
+    for (cudaStream_t stream : streams) cudaEventRecord(done, stream), cudaStreamWaitEvent(copies, done, 0);
+    cudaEventRecord(done, copies), cudaEventSynchronize(done);
+  }
+  const int last[N] = {5};
+  multiplied<<<1, N, 0, streams[0]>>>(x);
+  cudaStreamSynchronize(streams[0]);
+  cudaMemcpyToSymbol(factors_of_streams, last, sizeof last);
+  multiplied<<<1, N, 0, streams[1]>>>(x);
+  cudaDeviceSynchronize();
+  expect(first<int>(x) == 2 * 3 * 3 * 5);
+  for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
+  cudaStreamDestroy(copies);
+  cudaEventDestroy(done);
+  cudaFreeHost(host);
+}
+
+// An event of the default stream, and a wait in it, are work of that stream, which comes between those of the streams
+// that block.
+CASE(event_of_the_default_stream_between_two_others) {
+  const Zeros<int> x(N);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  cudaEvent_t between;
+  cudaEventCreate(&between);
+  doubled<<<1, N, 0, one>>>(x);
+  cudaEventRecord(between);
+  doubled<<<1, N, 0, other>>>(x);
+  cudaStreamWaitEvent(0, between, 0);
+  doubled<<<1, N, 0, one>>>(x);
+  cudaDeviceSynchronize();
+  cudaEventDestroy(between);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+}
+
 // Two graphs, captured in a stream that is no more when they are launched, each with a copy that is waited for.
 CASE(graphs_one_after_the_other) {
   const Zeros<int> x(N);

@@ -374,6 +374,59 @@ CASE(rows_read_too_early) {
   std::printf("%d\n", host[20]);  // rows_read_too_early
 }
 
+// ---- by way of pinned memory
+
+CASE(pinned_between_two_streams) {
+  int *x = zeros<int>(N), *y = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaDeviceSynchronize();
+  cudaMemcpyAsync(host, x, N * sizeof(int), cudaMemcpyDeviceToHost, one);
+  cudaMemcpyAsync(y, host, N * sizeof(int), cudaMemcpyHostToDevice, other);  // pinned_between_two_streams
+}
+
+CASE(pinned_taken_for_the_next_part_too_early) {
+  int *x = zeros<int>(N), *y = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t stream = non_blocking();
+  cudaDeviceSynchronize();
+  cudaMemcpyAsync(x, host, N * sizeof(int), cudaMemcpyHostToDevice, stream);
+  cudaMemcpy(host, y, N * sizeof(int), cudaMemcpyDeviceToHost);  // pinned_taken_for_the_next_part_too_early
+}
+
+CASE(registered_between_two_streams) {
+  int *x = zeros<int>(N), host[N], *pinned;
+  cudaHostRegister(host, sizeof host, cudaHostRegisterDefault);
+  cudaMallocHost(&pinned, sizeof host);
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaDeviceSynchronize();
+  cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, one);
+  cudaMemcpyAsync(pinned, host, sizeof host, cudaMemcpyHostToHost, other);  // registered_between_two_streams
+  cudaDeviceSynchronize();
+  cudaHostUnregister(host);
+}
+
+CASE(mapped_beside_a_copy) {
+  int *x = zeros<int>(N), *mapped;
+  cudaHostAlloc(&mapped, N * sizeof(int), cudaHostAllocMapped);
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaDeviceSynchronize();
+  fill<<<1, N, 0, one>>>(mapped, 1);
+  cudaMemcpyAsync(x, mapped, N * sizeof(int), cudaMemcpyHostToDevice, other);  // mapped_beside_a_copy
+}
+
+__global__ void doubled(int* to, const int* from) {
+  to[threadIdx.x] = 2 * from[threadIdx.x];  // mapped_beside_a_kernel
+}
+CASE(mapped_beside_a_kernel) {
+  int *x = zeros<int>(N), *mapped;
+  cudaHostAlloc(&mapped, N * sizeof(int), cudaHostAllocMapped);
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaDeviceSynchronize();
+  fill<<<1, N, 0, one>>>(mapped, 1);
+  doubled<<<1, N, 0, other>>>(x, mapped);
+}
+
 CASE(pinned_read_too_early_in_a_header) {
   int *x = zeros<int>(N), *host;
   cudaMallocHost(&host, N * sizeof(int));
@@ -397,6 +450,45 @@ CASE(variable_written_in_another_stream) {
   const cudaStream_t a = non_blocking(), b = non_blocking();
   fill_numbers<<<1, N, 0, a>>>(1);
   cudaMemcpyToSymbolAsync(numbers, host, 4 * N, 0, cudaMemcpyHostToDevice, b);  // variable_written_in_another_stream
+}
+
+__constant__ int weights[N];
+__global__ void weighted(int* x) { x[threadIdx.x] *= weights[threadIdx.x]; }
+CASE(constant_rewritten_beside_a_kernel) {
+  int* x = zeros<int>(N);
+  const int host[N] = {};
+  cudaMemcpyToSymbol(weights, host, sizeof host);
+  const cudaStream_t stream = non_blocking();
+  weighted<<<1, N, 0, stream>>>(x);
+  cudaMemcpyToSymbol(weights, host, sizeof host);  // constant_rewritten_beside_a_kernel
+}
+
+__global__ void weighted_sum(int* sum) {
+  atomicAdd(sum, weights[threadIdx.x]);  // constant_that_is_still_on_its_way
+}
+CASE(constant_that_is_still_on_its_way) {
+  int *x = zeros<int>(N), *host;
+  cudaMallocHost(&host, N * sizeof(int));
+  const cudaStream_t one = non_blocking(), other = non_blocking();
+  cudaDeviceSynchronize();
+  cudaMemcpyToSymbolAsync(weights, host, 4 * N, 0, cudaMemcpyHostToDevice, one);
+  weighted_sum<<<1, N, 0, other>>>(x);
+}
+
+// Four streams read, and the first one then waits for two of the others.
+CASE(update_that_waits_for_all_but_one) {
+  int *x = zeros<int>(N), *y = zeros<int>(4 * N);
+  cudaStream_t streams[4];
+  for (cudaStream_t& stream : streams) stream = non_blocking();
+  cudaDeviceSynchronize();
+  for (int i = 0; i < 4; ++i) copy<<<1, N, 0, streams[i]>>>(y + i * N, x);
+  for (const cudaStream_t other : {streams[2], streams[3]}) {
+    cudaEvent_t has_read;
+    cudaEventCreate(&has_read);
+    cudaEventRecord(has_read, other);
+    cudaStreamWaitEvent(streams[0], has_read);
+  }
+  cudaMemsetAsync(x, 0, N * sizeof(int), streams[0]);  // update_that_waits_for_all_but_one
 }
 
 static cudaGraphExec_t graph_of(cudaStream_t stream) {

@@ -346,6 +346,14 @@ CASE(counter_of_blocks) { count<<<4, 1>>>(zeros<int>(1)); }
 __global__ void count_in_block(int* counter) { *counter = *counter + 1; }  // counter_of_threads
 CASE(counter_of_threads) { count_in_block<<<1, N>>>(zeros<int>(1)); }
 
+__global__ void count_for_the_host(int* counter) { *counter += 1; }  // counter_in_pinned_memory
+CASE(counter_in_pinned_memory) {
+  int* counter;
+  cudaHostAlloc(&counter, sizeof(int), cudaHostAllocMapped);
+  *counter = 0;
+  count_for_the_host<<<4, 1>>>(counter);
+}
+
 __global__ void histogram(int* bins, const unsigned char* in) {
   bins[in[blockIdx.x * blockDim.x + threadIdx.x]] += 1;  // histogram_without_atomics
 }
@@ -415,6 +423,11 @@ CASE(before_a_constant_table) { more_than_there_are<<<1, N>>>(zeros<float>(N), 2
 __global__ void asserts(int n) { assert(n > 5); }  // assertion
 
 CASE(assertion) { asserts<<<1, 1>>>(3); }
+__global__ void shifted(unsigned* x, int bits) {
+  x[threadIdx.x] = x[threadIdx.x] << bits;  // shift_by_all_bits
+}
+CASE(shift_by_all_bits) { shifted<<<1, N>>>(zeros<unsigned>(N), 32); }
+
 CASE(too_many_threads) {
   through_null<<<1, 2048>>>(zeros<int>(1));  // too_many_threads
 }
