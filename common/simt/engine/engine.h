@@ -391,6 +391,7 @@ class Worker {
   bool explaining_ = false;
   enum : int { failed = 1, faulted = 2, overdue = 3, asked = 4 };
   struct {
+    bool division;
     bool misaligned;
     bool write;
     bool access_known;

@@ -20,6 +20,7 @@ namespace {
 
 // The previous handlers: another copy of the engine's, in a shared library, or the program's own.
 struct sigaction previous_segv;
+struct sigaction previous_fpe;
 struct sigaction previous_bus;
 struct sigaction previous_overdue;
 
@@ -55,7 +56,7 @@ bool is_write(const ucontext_t& context) {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   if (worker != nullptr && worker->in_kernel()) worker->fault(signal, *info, *static_cast<ucontext_t*>(context));
-  if (watching() && (worker == nullptr || !worker->in_kernel())) {
+  if (signal != SIGFPE && watching() && (worker == nullptr || !worker->in_kernel())) {
     std::array<void*, 32> frames;
     void* const instruction = instruction_of(*static_cast<ucontext_t*>(context));
     const int depth = backtrace(frames.data(), frames.size());
@@ -67,7 +68,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
       return;
   }
   // By default that ends the process.
-  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
+  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : signal == SIGBUS ? previous_bus : previous_fpe;
   if (!passed_on(previous, signal, info, context))
     sigaction(signal, &previous, nullptr);  // and the access is tried again
 }
@@ -102,6 +103,7 @@ void install_fault_handler() {
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigaction(SIGSEGV, &action, &previous_segv);
     sigaction(SIGBUS, &action, &previous_bus);
+    sigaction(SIGFPE, &action, &previous_fpe);  // integers; of floating-point numbers nothing traps
     action.sa_sigaction = on_overdue;
     action.sa_flags |= SA_RESTART;
     sigaction(overdue_signal(), &action, &previous_overdue);
@@ -173,6 +175,7 @@ void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context)
   }
   fault_.address = info.si_addr;
   fault_.access_known = false;
+  fault_.division = signal == SIGFPE;
 #if defined(__x86_64__)
   fault_.write = is_write(context);
   fault_.access_known = true;
@@ -202,6 +205,12 @@ void Worker::explain_fault() {
   if (launch_->failed.load()) return;
   const std::string at =
       source_line_and_call({fault_.stack.data(), static_cast<std::size_t>(fault_.depth)}, launch_->kernel);
+  if (fault_.division) {
+    record(cudaErrorLaunchFailure, current_, at,
+           "an integer is divided by 0, or the smallest one by -1: a GPU goes on with a number that CUDA does not "
+           "specify");
+    return;
+  }
   const auto* address = static_cast<const char*>(fault_.address);
   const char* stack = current_->fiber ? current_->fiber->stack : nullptr;
   if (stack != nullptr && address >= stack - guard_bytes && address < stack) {

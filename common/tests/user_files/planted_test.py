@@ -82,6 +82,7 @@ MISTAKES = {
         "before_a_constant_table": "read 4 bytes before the start of the constant variable weights (12 bytes)",
         "assertion": "assertion failed: n > 5",
         "shift_by_all_bits": "a shift by 32 of a number of 32 bits",
+        "division_by_zero": "an integer is divided by 0",
         "too_many_threads": "a block has 1 to 1024 threads",
         "block_of_no_threads": "a block has 1 to 1024 threads",
         "read_before_a_block_has_started": "of which this thread does not know that it has started",

@@ -428,6 +428,11 @@ __global__ void shifted(unsigned* x, int bits) {
 }
 CASE(shift_by_all_bits) { shifted<<<1, N>>>(zeros<unsigned>(N), 32); }
 
+__global__ void divided(int* x, int by) {
+  x[threadIdx.x] = int(threadIdx.x) / by;  // division_by_zero
+}
+CASE(division_by_zero) { divided<<<1, N>>>(zeros<int>(N), 0); }
+
 CASE(too_many_threads) {
   through_null<<<1, 2048>>>(zeros<int>(1));  // too_many_threads
 }
