@@ -95,6 +95,15 @@ void asks_for_cluster(unsigned x, unsigned y, unsigned z) {
   if (worker != nullptr) worker->asks_for_cluster(dim3(x, y, z));  // else it is a call that learns types
 }
 
+void allows_threads(unsigned most, const char* file, int line) {
+  if (worker == nullptr) return;  // a call that learns types
+  const dim3 block = worker->launch().block;
+  if (const unsigned threads = block.x * block.y * block.z; threads > most)
+    worker->fail(cudaErrorLaunchOutOfResources, &worker->current(), text({file, line, __builtin_return_address(0)}),
+                 "a block has " + std::to_string(threads) + " threads, and the kernel's __launch_bounds__ allow " +
+                     std::to_string(most));
+}
+
 static BlockBarrier::Votes barrier_votes(const Wait& wait, bool predicate) {
   Worker& self = this_worker(wait.name);
   make_room(self.barrier(wait, predicate));

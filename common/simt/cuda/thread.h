@@ -120,6 +120,8 @@ void* map_shared(const void* pointer, unsigned rank, const char* file = __builti
 unsigned shared_rank(const void* pointer);
 // __cluster_dims__: the first thing that a kernel says.
 void asks_for_cluster(unsigned x, unsigned y = 1, unsigned z = 1);
+// __launch_bounds__: the launch fails if its blocks have more threads.
+void allows_threads(unsigned most, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 // cp.async, per thread: `bytes` (4, 8 or 16) from global to shared memory, of which the part beyond `source_bytes`
 // is filled with zeros. The copy happens at the wait for its group, so a forgotten wait reads what was there before.

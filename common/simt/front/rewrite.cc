@@ -579,7 +579,9 @@ class Rewriter {
         keyword(i);
       else if (text == "__cluster_dims__")
         cluster_dims(i);
-      else if (text == "__launch_bounds__" || text == "__maxnreg__" || text == "__block_size__")
+      else if (text == "__launch_bounds__")
+        launch_bounds(i);
+      else if (text == "__maxnreg__" || text == "__block_size__")
         remove(i, at(i + 1) == "(" ? past(i + 1) : i + 1);
       else if (text == "__align__" || text == "__builtin_align__")
         align(i);
@@ -794,6 +796,14 @@ class Rewriter {
     if (d.body != nowhere && at(i + 1) == "(")
       edits_[d.body].after += " ::simt::asks_for_cluster(" + words(i + 2, past(i + 1) - 1) + ");";
     remove(i, at(i + 1) == "(" ? past(i + 1) : i + 1);
+  }
+
+  void launch_bounds(Place i) {
+    const Place end = at(i + 1) == "(" ? past(i + 1) : i + 1;
+    const auto numbers = end > i + 2 ? split(i + 2, end - 1) : std::vector<std::pair<Place, Place>>();
+    if (const Declaration d = declaration(i); d.body != nowhere && !numbers.empty())
+      edits_[d.body].after += " ::simt::allows_threads(" + words(numbers[0].first, numbers[0].second) + ");";
+    remove(i, end);
   }
 
   // Has the engine know that the kernel prints: what it prints is seen only if the host waits for it.

@@ -17,6 +17,7 @@
 //   malloc(n), free(p)                   ::simt::kernel_malloc(n), ::simt::kernel_free(p) in device code
 //   new T, delete p                      new (::simt::kernel_new) T, ::simt::kernel_delete % p in device code
 //   __cluster_dims__(2, 1, 1)            ::simt::asks_for_cluster(2, 1, 1); at the beginning of the kernel
+//   __launch_bounds__(256, 2)            ::simt::allows_threads(256); there
 //   __global__, __device__, ..           attributes, or nothing
 #pragma once
 

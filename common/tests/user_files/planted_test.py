@@ -84,6 +84,7 @@ MISTAKES = {
         "shift_by_all_bits": "a shift by 32 of a number of 32 bits",
         "division_by_zero": "an integer is divided by 0",
         "too_many_threads": "a block has 1 to 1024 threads",
+        "more_threads_than_its_bounds": "threads, and the kernel's __launch_bounds__ allow",
         "block_of_no_threads": "a block has 1 to 1024 threads",
         "read_before_a_block_has_started": "of which this thread does not know that it has started",
         "block_that_leaves_too_early": "a block has to stay until the others have done with its shared memory",

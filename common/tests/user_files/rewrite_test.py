@@ -183,7 +183,7 @@ class Declarations(unittest.TestCase):
 
     def test_of_functions(self):
         inline = "__attribute__((always_inline))"
-        self.assertEqual(rewritten("__global__ void __launch_bounds__(N * 2, 1) k() {}"), "__attribute__((noinline, noclone)) void k() {}")
+        self.assertEqual(rewritten("__global__ void __launch_bounds__(N * 2, 1) k() {}"), "__attribute__((noinline, noclone)) void k() { ::simt::allows_threads(N* 2);}")
         self.assertEqual(rewritten("__host__ __device__ __forceinline__ int f() { return 1; }"), f"inline {inline} int f() {{ return 1; }}")
         self.assertEqual(rewritten("__forceinline__ __device__ inline int f();"), f"{inline} inline int f();")
         self.assertEqual(rewritten("__device__ __noinline__ int f() {}"), "__attribute__((noinline)) int f() {}")

@@ -436,6 +436,8 @@ CASE(division_by_zero) { divided<<<1, N>>>(zeros<int>(N), 0); }
 CASE(too_many_threads) {
   through_null<<<1, 2048>>>(zeros<int>(1));  // too_many_threads
 }
+__global__ void __launch_bounds__(N / 2) bounded(int* x) { x[threadIdx.x] = 1; }  // more_threads_than_its_bounds
+CASE(more_threads_than_its_bounds) { bounded<<<1, N>>>(zeros<int>(N)); }
 CASE(block_of_no_threads) {
   through_null<<<1, 0>>>(zeros<int>(1));  // block_of_no_threads
 }
