@@ -59,7 +59,7 @@ enum class BlockPattern : unsigned char { none, given, documents, prefix, dilate
 // two. Or likewise, where m may lag: the largest P is any number, as with all that follow. Or they have a scale for
 // each tile of fp8_tile rows of a head, a power of two. Or likewise, of Q and K once their rows are multiplied by a
 // Hadamard matrix (device/fp8.h).
-enum EightBits { sixteen_bits, scale_of_tensor, lagging_max, scale_of_tile, rotated_tile };
+enum EightBits : unsigned char { sixteen_bits, scale_of_tensor, lagging_max, scale_of_tile, rotated_tile };
 constexpr int fp8_tile = 128;
 
 struct Problem {
