@@ -144,47 +144,54 @@ def matrix(programs: "list[Path]", with_sanitizers: bool) -> Matrix:
         result.cases.update({tool: {tool: "small problems"} for tool in SANITIZERS})
 
     # The tests first: they take longer than the sanitizers do.
-    trials: list[tuple[Any, ...]] = [(_rejected_by_tests, program, mutant)
-                                     for mutant in result.mutants for program in programs]
+    names = list(result.mutants)
+    groups = [names[i::build.cores()] for i in range(min(build.cores(), len(names)))]
+    trials: list[Any] = [(_rejected_by_tests, program, group) for program in programs for group in groups]
     if with_sanitizers:
-        trials += [(_rejected_by_sanitizer, programs[0], mutant, tool)
-                   for mutant in result.mutants for tool in SANITIZERS]
-    result.rejected = {mutant: {} for mutant in result.mutants}
+        trials += [(_rejected_by_sanitizer, programs[0], [mutant], tool) for mutant in names for tool in SANITIZERS]
+    result.rejected = {mutant: {} for mutant in names}
     with Progress("Trying every case on every mutant") as progress, ThreadPoolExecutor(build.cores()) as pool:
-        for number, (trial, found) in enumerate(zip(trials, pool.map(lambda trial: trial[0](*trial[1:]), trials)), 1):
-            result.rejected[trial[2]].update(found)
-            progress.show(f"{number} of {len(trials)}  {trial[2]}")
+        for number, found in enumerate(pool.map(lambda trial: trial[0](*trial[1:]), trials), 1):
+            for mutant, kinds in found.items():
+                result.rejected[mutant].update(kinds)
+            progress.show(f"{number} of {len(trials)}")
     return result
 
 
-def _rejected_by_tests(program: Path, mutant: str) -> "dict[str, list[str]]":
-    found: "dict[str, list[str]]" = {}
-    for line in _output([program, "run", mutant]).splitlines():
-        rejected = re.match(rf"{mutant} (\w+) ([\w.]+): ", line)
-        if rejected:
-            found.setdefault(rejected[1], []).append(rejected[2])
+def _rejected_by_tests(program: Path, mutants: "list[str]") -> "dict[str, dict[str, list[str]]]":
+    """One process tries them all, since what takes it longest is to compute what is right. After a mutant that takes it
+    down, as a wrong kernel on a GPU may, another one goes on with the next."""
+    found: "dict[str, dict[str, list[str]]]" = {mutant: {} for mutant in mutants}
+    left = mutants
+    while left:
+        lines = _output([program, "run", *left], PATIENCE * len(left)).splitlines()
+        for line in lines:
+            rejected = re.match(r"(\w+) (\w+) ([\w.]+): ", line)
+            if rejected and rejected[1] in found:
+                found[rejected[1]].setdefault(rejected[2], []).append(rejected[3])
+        left = left[sum(mutant in lines for mutant in left) + 1:]
     return found
 
 
-def _rejected_by_sanitizer(program: Path, mutant: str, tool: str) -> "dict[str, list[str]]":
-    done = _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", mutant])
-    return {tool: [tool]} if done.returncode == FOUND else {}
+def _rejected_by_sanitizer(program: Path, mutants: "list[str]", tool: str) -> "dict[str, dict[str, list[str]]]":
+    done = _run(["compute-sanitizer", "--tool", tool, f"--error-exitcode={FOUND}", program, "launch", *mutants])
+    return {mutant: {tool: [tool]} if done.returncode == FOUND else {} for mutant in mutants}
 
 
-def _output(command: Command) -> str:
-    done = _run(command)
+def _output(command: Command, patience: int = PATIENCE) -> str:
+    done = _run(command, patience)
     if done.returncode != 0 and not done.stdout:  # a GPU may take the program down with a wrong kernel
         raise Failure(f"{' '.join(map(str, command))} ended with status {done.returncode}: {done.stderr.strip()}")
     return done.stdout
 
 
-def _run(command: Command) -> subprocess.CompletedProcess[str]:
+def _run(command: Command, patience: int = PATIENCE) -> subprocess.CompletedProcess[str]:
     words = [str(part) for part in command]
     try:
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=PATIENCE)
+                              timeout=patience)
     except subprocess.TimeoutExpired:
-        raise Failure(f"{' '.join(words)} has not ended after {PATIENCE} s: does a wrong kernel hang? Nothing is "
+        raise Failure(f"{' '.join(words)} has not ended after {patience} s: does a wrong kernel hang? Nothing is "
                       "written.") from None
 
 
