@@ -291,11 +291,12 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     lazy_softmax::rescale(o_reg, correction);
     if constexpr (R::flush > 1) lazy_softmax::rescale(part_reg, correction);
   };
-  // P, and l. From `unscanned` on the sums say whether m has to rise: no weight is larger than their sum
+  // P, and l. From `unscanned` on the sums say whether m has to rise: no weight is larger than their sum. The first
+  // tile sets m, and none of its weights is too large
   const auto make_p = [&](int j) {
     float sums[2];
     exponentiate(p_reg, s_reg, sums);
-    if constexpr (R::by_sums) {
+    if (R::by_sums && j > 0) {
       const bool unset = rows.minus_l[0][0] == INFINITY || rows.minus_l[0][1] == INFINITY;
       if (__any_sync(0xffffffff, unset || !(fmaxf(sums[0], sums[1]) <= largest_e4m3))) {
         raise();
@@ -342,7 +343,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   wgmma_wait<0>(s_reg);
   pass_turn();
   release(smem.k_empty[ring.place]);
-  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  if (make_x(0) || R::by_sums) lazy_softmax::raise(s_reg, o_reg, rows, state);
   make_p(0);
 
 #pragma unroll 1
