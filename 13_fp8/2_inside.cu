@@ -52,7 +52,7 @@ struct Inside : Direct {
   __device__ static void load_rows(Smem& smem, const TensorMap& v_map, int j, int kv_head, Ring<2>& rows) {
     mbarrier_wait(&smem.rows_empty[rows.place], rows.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.rows_full[rows.place], Bc * D);
-    tensor_load(smem.v_rows[rows.place], v_map, &smem.rows_full[rows.place], 0, j * Bc, kv_head);
+    tensor_load(smem.v_rows[rows.place], v_map, &smem.rows_full[rows.place], 0, j * Bc, 0, kv_head);
     rows.advance();
   }
 

@@ -76,23 +76,29 @@ struct Direct {
 template <int D, V v = V::transposed>
 struct Shape;
 template <>
+struct Shape<256> {
+  static constexpr int consumers = 2, stages = 2, queries = 1;  // 128 registers of O, 64 of S, 16 of P; 225 KB
+  static constexpr int producer_registers = 24, consumer_registers = 240;
+};
+template <>
 struct Shape<128> {
-  static constexpr int consumers = 2, stages = 4;  // a thread has 64 registers of O, 64 of S, 16 of P; 193 KB
+  static constexpr int consumers = 2, stages = 4,
+                       queries = 2;  // a thread has 64 registers of O, 64 of S, 16 of P; 193 KB
   static constexpr int producer_registers = 24, consumer_registers = 240;
 };
 template <>
 struct Shape<64> {
-  static constexpr int consumers = 3, stages = 6;  // 32 registers of O, 64 of S, 16 of P; 145 KB
+  static constexpr int consumers = 3, stages = 6, queries = 2;  // 32 registers of O, 64 of S, 16 of P; 145 KB
   static constexpr int producer_registers = 32, consumer_registers = 160;
 };
 template <>
 struct Shape<128, V::rows> {
-  static constexpr int consumers = 2, stages = 3;
+  static constexpr int consumers = 2, stages = 3, queries = 2;
   static constexpr int producer_registers = 56, consumer_registers = 224;
 };
 template <>
 struct Shape<64, V::rows> {
-  static constexpr int consumers = 3, stages = 6;
+  static constexpr int consumers = 3, stages = 6, queries = 2;
   static constexpr int producer_registers = 56, consumer_registers = 152;
 };
 template <int D>
@@ -101,13 +107,13 @@ template <int D>
 constexpr int threads = (Shape<D>::consumers + 1) * warpgroup_threads;
 constexpr int turn_threads = 2 * warpgroup_threads;  // who passes a turn on, and who waits for it
 
-template <class T, int D, int stages>
+template <class T, int D, int stages, int queries>
 struct Tiles {
-  e4m3 q[2][Br<D> * D];    // each of these in rows of D bytes, swizzled
-  e4m3 k[stages][Bc * D];  //
-  e4m3 v[stages][D * Bc];  // transposed, in rows of Bc bytes
-  T o[Br<D> * D];          // in D / 64 pages of 128 bytes a row, swizzled
-  Mbarrier q_full[2], q_empty[2], o_full, o_empty;
+  e4m3 q[queries][Br<D> * D];  // each of these in pages of at most 128 bytes a row, swizzled
+  e4m3 k[stages][Bc * D];      //
+  e4m3 v[stages][D * Bc];      // transposed, in rows of Bc bytes
+  T o[Br<D> * D];              // in D / 64 pages of 128 bytes a row, swizzled
+  Mbarrier q_full[queries], q_empty[queries], o_full, o_empty;
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
 template <int D, V v>
@@ -118,7 +124,9 @@ struct RowsOfV<D, V::rows> {
   Mbarrier rows_full[2], rows_empty[2];
 };
 template <class R, class T, int D>
-struct Shared : Tiles<T, D, Shape<D, R::v>::stages>, RowsOfV<D, R::v> {};
+struct Shared : Tiles<T, D, Shape<D, R::v>::stages, Shape<D>::queries>, RowsOfV<D, R::v> {};
+template <int D>
+using Queries = Ring<Shape<D>::queries>;
 
 // Scales of tensors, or of tiles.
 struct Scales {
@@ -136,17 +144,17 @@ __device__ bool get(const TileList<rows>& tiles, Tile& tile, int turn) {
 // Starts the copies of a tile. One thread.
 template <class R, class T, int D, class Keys>
 __device__ __forceinline__ void load(Shared<R, T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Ring<2>& q,
+                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries<D>& q,
                                      [[maybe_unused]] Ring<2>& v_rows) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br<D> * D);
-  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, tile.head);
+  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1), kv_head = p.kv_head(tile.head);
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], Bc * D);
-    tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, kv_head);
+    tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, 0, kv_head);
     if constexpr (R::v == V::rows) {
       R::template load_rows<D>(smem, v_map, j, kv_head, v_rows);
     } else {
@@ -243,7 +251,7 @@ __device__ inline float exponent(float power_of_two) { return float(int(__float_
 // What a consumer takes along from one tile to the next if they are joined: Q, and the first S.
 template <class R, int D>
 struct FromTileToTile {
-  static constexpr bool q_held = R::q_held && D == 128;  // at D = 64 there are no registers for it
+  static constexpr bool q_held = R::q_held && D == 128;  // at 64 and 256 there are no registers for it
   float s[1][Bc / 8][4];
   uint32_t q[q_held ? D / 32 : 1][4];
   bool joined = false;
@@ -252,7 +260,7 @@ struct FromTileToTile {
 // A consumer's 64 rows of a tile. It is the block's tile number `turn`, and there are more.
 template <class R, class T, int D, class Keys>
 __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, Tile tile, int turn, bool more,
-                                       Keys& ring, const Ring<2>& q, FromTileToTile<R, D>& registers,
+                                       Keys& ring, const Queries<D>& q, FromTileToTile<R, D>& registers,
                                        const Scales& scales, float* lse) {
   constexpr bool q_held = FromTileToTile<R, D>::q_held;
   constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
@@ -263,7 +271,9 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   const int own_tiles =
       tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const auto q_rows = [&](const Ring<2>& q) { return smem.q[q.place] + wgmma_rows * consumer * D; };
+  const auto q_rows = [&](const Queries<D>& q) {
+    return smem.q[q.place] + wgmma_rows * consumer * bytes_of_row<D, e4m3>;
+  };
 
   // Scales: of Q and of a tile of K in that of S; that of V as below
   const int q_tile = of_tiles ? tile.head * scales.q_tiles + min(first_row, p.seq_q - 1) / fp8_tile : 0;
@@ -342,8 +352,12 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     if (lane == 0) mbarrier_arrive(&empty);
   };
 
+  // Q is no longer needed once the last S is there
+  const auto release_q = [&](int j) {
+    if (!q_held && j == own_tiles - 1) release(smem.q_empty[q.place]);
+  };
   // Q of a tile, and its first keys
-  const auto wait_for_q = [&](const Ring<2>& q) {
+  const auto wait_for_q = [&](const Queries<D>& q) {
     mbarrier_wait(&smem.q_full[q.place], q.parity);
     if constexpr (q_held) {
       load_q<D>(q_reg, q_rows(q) + warp_row % wgmma_rows * D);
@@ -361,6 +375,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     pass_turn();
     release(smem.k_empty[ring.place]);
   }
+  release_q(0);
   if (make_x(0) || R::by_sums) lazy_softmax::raise(s_reg, o_reg, rows, state);
   make_p(0);
 
@@ -377,6 +392,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     start_o(smem.v[before.place], R::flush > 0 && (j - 1) % tiles_of_a_sum == 0);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
+    release_q(j);
     const bool above = make_x(j);
     wait_for_o();
     pass_turn();
@@ -392,24 +408,22 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   const Keys last = ring;
   const bool fresh = R::flush > 0 && (own_tiles - 1) % tiles_of_a_sum == 0;
   ring.advance();
-  if constexpr (!q_held) release(smem.q_empty[q.place]);
+  mbarrier_wait(&smem.v_full[last.place], last.parity);
   joined = R::joined && more && own_tiles == tiles;
   if (joined) {
-    Ring<2> next_q = q;
+    Queries<D> next_q = q;
     next_q.advance();
     wait_for_q(next_q);
-    mbarrier_wait(&smem.v_full[last.place], last.parity);
     watch_step("3. O += P V; beside it the first S of the next rows");
     wait_for_turn();
     wgmma_fence();
     start_s<D>(s_reg, q_rows(next_q), q_reg, smem.k[ring.place]);
     start_o(smem.v[last.place], fresh);
     wgmma_wait<1>(s_reg);
+    release(smem.k_empty[ring.place]);
     wait_for_o();
     pass_turn();
-    release(smem.k_empty[ring.place]);
   } else {
-    mbarrier_wait(&smem.v_full[last.place], last.parity);
     watch_step("3. O += P V");
     wgmma_fence();
     start_o(smem.v[last.place], fresh);
@@ -464,14 +478,15 @@ __global__ void __launch_bounds__(threads<D>, 1)
   constexpr int consumers = Shape::consumers, stages = Shape::stages;
   Shared<R, T, D>& smem = *dynamic_shared<Shared<R, T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < Shape::queries; i++) {
       mbarrier_init(&smem.q_full[i], 1);
       mbarrier_init(&smem.q_empty[i], 4 * consumers);  // their warps
-      if constexpr (R::v == V::rows) {
+    }
+    if constexpr (R::v == V::rows)
+      for (int i = 0; i < 2; i++) {
         mbarrier_init(&smem.rows_full[i], 1);
         mbarrier_init(&smem.rows_empty[i], 2);
       }
-    }
     mbarrier_init(&smem.o_full, 4 * consumers);
     mbarrier_init(&smem.o_empty, 1);
     for (int i = 0; i < stages; i++) {
@@ -486,7 +501,8 @@ __global__ void __launch_bounds__(threads<D>, 1)
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
-  Ring<2> q, v_rows;
+  Queries<D> q;
+  Ring<2> v_rows;
   Tile tile;
   if (warpgroup == consumers) {
     setmaxnreg_dec<Shape::producer_registers>();
@@ -522,40 +538,54 @@ __global__ void __launch_bounds__(threads<D>, 1)
   }
 }
 
-template <class R>
+template <class R, class T, int D>
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
-    const auto tensors = attention::tensors_of<T>(args);
-    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const auto rows_of = [](const e4m3* x, int matrices, int rows, int columns, int box_rows, int box_columns) {
-      return tensor_map(x, {columns, rows, matrices}, {columns, int64_t(columns) * rows}, {box_columns, box_rows, 1});
-    };
-    const auto attend = [&](const auto& eight, const Scales& scales) {
-      const auto tiles = attention::all_tiles<Br<D>>(p);
-      const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-      launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
-             rows_of(eight.q, heads, p.seq_q, D, Br<D>, D), rows_of(eight.k, kv_heads, p.seq_k, D, Bc, D),
-             R::v == V::rows ? rows_of(eight.v, kv_heads, p.seq_k, D, Bc, D)
-                             : rows_of(eight.v, kv_heads, D, eight.keys, D, Bc),
-             tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
-    };
-    if constexpr (R::rounding < attention::scale_of_tile) {
-      const EightBits eight = in_workspace(p, args.workspace);
-      quantize<T, D, R::v>(p, tensors, eight, stream);
-      attend(eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0});
-    } else {
-      const EightBitTiles eight = tiles_in_workspace(p, args.workspace);
-      quantize_tiles<T, D, R::rounding == attention::rotated_tile>(p, tensors, eight, stream);
-      attend(eight, {eight.q_scales, eight.k_scales, eight.v_scales, eight.q_tiles, eight.k_tiles});
-    }
-  });
+  const auto tensors = attention::tensors_of<T>(args);
+  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+  const auto rows_of = [](const e4m3* x, int matrices, int rows, int box_rows) {
+    constexpr int columns = bytes_of_row<D, e4m3>, pages = D / columns;
+    return tensor_map(x, {columns, rows, pages, matrices}, {D, columns, int64_t(D) * rows},
+                      {columns, box_rows, pages, 1});
+  };
+  const auto attend = [&](const auto& eight, const Scales& scales) {
+    const auto tiles = attention::all_tiles<Br<D>>(p);
+    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+    const TensorMap v_map = R::v == V::rows ? rows_of(eight.v, kv_heads, p.seq_k, Bc)
+                                            : tensor_map(eight.v, {eight.keys, D, kv_heads},
+                                                         {eight.keys, int64_t(eight.keys) * D}, {Bc, D, 1});
+    launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
+           rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
+           tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
+  };
+  if constexpr (R::rounding < attention::scale_of_tile) {
+    const EightBits eight = in_workspace(p, args.workspace);
+    quantize<T, D, R::v>(p, tensors, eight, stream);
+    attend(eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0});
+  } else {
+    const EightBitTiles eight = tiles_in_workspace(p, args.workspace);
+    quantize_tiles<T, D, R::rounding == attention::rotated_tile>(p, tensors, eight, stream);
+    attend(eight, {eight.q_scales, eight.k_scales, eight.v_scales, eight.q_tiles, eight.k_tiles});
+  }
+}
+
+// At D = 256 there are registers for one sum and no second one, and memory for one V.
+template <class R>
+constexpr bool to_256 = R::flush == 0 && R::v == V::transposed;
+
+template <class R>
+void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const auto run_of = [&]<class T, int D>() { run<R, T, D>(p, args, stream); };
+  if constexpr (to_256<R>)
+    attention::by_dtype_and_head_dim<64, 128, 256>(p, run_of);
+  else
+    attention::by_dtype_and_head_dim<64, 128>(p, run_of);
 }
 
 template <class R>
 constexpr attention::Forward unpadded = {
-    .unsupported = attention::not_for_hopper,
+    .unsupported = to_256<R> ? attention::not_for_hopper_to_256 : attention::not_for_hopper,
     .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes,
-    .run = run<R>,
+    .run = run_of_head_dim<R>,
     .writes_lse = true,
     .eight_bits = R::rounding};
 
