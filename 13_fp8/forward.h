@@ -328,18 +328,10 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     for (int h = 0; h < 2; h++) rows.minus_l[0][h] = fmaf(-weight, sums[h], rows.minus_l[0][h]);
     watch_weights(scores(j), s_reg);
   };
-  // O += P V of a tile; or the sum of R::flush tiles, which begins with this one if it is `fresh`
-  const auto start_o = [&](const e4m3* v, [[maybe_unused]] bool fresh) {
-    if constexpr (R::flush == 0)
-      start_sum_by_transpose<D, Bc>(o_reg, p_reg, v);
-    else
-      start_sum_by_transpose<D, Bc>(part_reg, p_reg, v, !fresh);
-  };
-  const auto wait_for_o = [&] {
-    if constexpr (R::flush == 0)
-      wgmma_wait<0>(o_reg);
-    else
-      wgmma_wait<0>(part_reg);
+  // The sum that P V of a tile is added to: O, or that of R::flush tiles, which begins anew with tile j or goes on
+  auto& sum_reg = R::flush == 0 ? o_reg : part_reg;
+  const auto start_o = [&](const e4m3* v, int j) {
+    start_sum_by_transpose<D, Bc>(sum_reg, p_reg, v, R::flush == 0 || j % tiles_of_a_sum > 0);
   };
   const auto wait_for_turn = [&] {
     if constexpr (R::turns) named_barrier_sync(1 + consumer, turn_threads);  // no result depends on it
@@ -389,12 +381,12 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     wait_for_turn();
     wgmma_fence();
     start_s<D>(s_reg, q_rows(q), q_reg, smem.k[ring.place]);
-    start_o(smem.v[before.place], R::flush > 0 && (j - 1) % tiles_of_a_sum == 0);
+    start_o(smem.v[before.place], j - 1);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
     release_q(j);
     const bool above = make_x(j);
-    wait_for_o();
+    wgmma_wait<0>(sum_reg);
     pass_turn();
     release(smem.v_empty[before.place]);
     if constexpr (R::flush > 0)
@@ -406,7 +398,6 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   }
 
   const Keys last = ring;
-  const bool fresh = R::flush > 0 && (own_tiles - 1) % tiles_of_a_sum == 0;
   ring.advance();
   mbarrier_wait(&smem.v_full[last.place], last.parity);
   joined = R::joined && more && own_tiles == tiles;
@@ -417,19 +408,20 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     watch_step("3. O += P V; beside it the first S of the next rows");
     wait_for_turn();
     wgmma_fence();
+    start_o(smem.v[last.place], own_tiles - 1);
     start_s<D>(s_reg, q_rows(next_q), q_reg, smem.k[ring.place]);
-    start_o(smem.v[last.place], fresh);
-    wgmma_wait<1>(s_reg);
-    release(smem.k_empty[ring.place]);
-    wait_for_o();
+    wgmma_wait<1>(sum_reg);
+    release(smem.v_empty[last.place]);
+    wgmma_wait<0>(s_reg);
     pass_turn();
+    release(smem.k_empty[ring.place]);
   } else {
     watch_step("3. O += P V");
     wgmma_fence();
-    start_o(smem.v[last.place], fresh);
-    wait_for_o();
+    start_o(smem.v[last.place], own_tiles - 1);
+    wgmma_wait<0>(sum_reg);
+    release(smem.v_empty[last.place]);
   }
-  release(smem.v_empty[last.place]);
   if constexpr (R::flush > 0) add<D>(o_reg, part_reg);
   watch_rows(state, rows);
   watch("O", state, o_reg, v_scale);
@@ -587,6 +579,7 @@ constexpr attention::Forward unpadded = {
     .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes,
     .run = run_of_head_dim<R>,
     .writes_lse = true,
-    .eight_bits = R::rounding};
+    .eight_bits = R::rounding,
+    .cuts_sums = R::flush == 0};
 
 }  // namespace fp8
