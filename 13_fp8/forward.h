@@ -1,16 +1,9 @@
-// What the rungs from 3_lazy.cu on share: the loop of `direct`, in which each of them changes one thing. A rung is a
-// struct of constants and a file that says why:
-//
-//   Range      where m puts a row's largest x (start), and how large an x may become before m rises (headroom)
-//   by_sums    the sums of weights say whether m has to rise, and nobody looks for the largest x
-//   turns      the consumers take turns at the tensor cores
-//   q_held     Q is in registers, at D = 128
-//   flush      after so many tiles the tensor core's sum is added to O, in fp32; 0: never
-//   rounding   what Q, K and V are rounded to (attention/problem.h)
+// The chapter's loop: chapter 10's 9_persistent, with both products in e4m3. `direct` (1_direct.cu) is this file with
+// the constants of the struct Direct; every other rung is a file that sets one of them anew and says why.
 //
 // A thread block stays as long as the kernel runs and takes its share of the tiles of Br query rows of one head. Each
 // consumer warpgroup computes 64 rows of a tile, from Q to O; one more warpgroup is the producer, of which two warps
-// have work. What each does, waits for, and signals (->):
+// have work, or in `inside` four. What each does, waits for, and signals (->), with the turns of `turns`:
 //
 //   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -59,18 +52,54 @@ using namespace warpgroup_tile;
 constexpr int Bc = fp8_tile;
 static_assert(Bc == key_tile);
 
+// What rungs choose, as `direct` has it. Another one derives from it and sets anew what it changes.
+struct Direct {
+  // Where m puts a row's largest x (start), and how large an x may become before m rises (headroom)
+  using Range = lazy_softmax::AtMostOne;
+  // The sums of weights say whether m has to rise, and nobody looks for the largest x
+  static constexpr bool by_sums = false;
+  // The consumers take turns at the tensor cores
+  static constexpr bool turns = false;
+  // Q is in registers, at D = 128
+  static constexpr bool q_held = false;
+  // The last O += P V of a tile and the first S of the next one are one turn
+  static constexpr bool joined = false;
+  // After so many tiles the tensor core's sum is added to O, in fp32; 0: never
+  static constexpr int flush = 0;
+  // What Q, K and V are rounded to (attention/problem.h)
+  static constexpr attention::EightBits rounding = attention::scale_of_tensor;
+  // V comes transposed, or in rows, which the producer transposes (2_inside.cu)
+  static constexpr V v = V::transposed;
+};
+
 // 65536 registers are 168 for each of 384 threads, or 128 for each of 512. The producer gives most of its own away.
-template <int D>
+template <int D, V v = V::transposed>
 struct Shape;
 template <>
+struct Shape<256> {
+  static constexpr int consumers = 2, stages = 2, queries = 1;  // 128 registers of O, 64 of S, 16 of P; 225 KB
+  static constexpr int producer_registers = 24, consumer_registers = 240;
+};
+template <>
 struct Shape<128> {
-  static constexpr int consumers = 2, stages = 4;  // a thread has 64 registers of O, 64 of S, 16 of P; 193 KB
+  static constexpr int consumers = 2, stages = 4,
+                       queries = 2;  // a thread has 64 registers of O, 64 of S, 16 of P; 193 KB
   static constexpr int producer_registers = 24, consumer_registers = 240;
 };
 template <>
 struct Shape<64> {
-  static constexpr int consumers = 3, stages = 6;  // 32 registers of O, 64 of S, 16 of P; 145 KB
+  static constexpr int consumers = 3, stages = 6, queries = 2;  // 32 registers of O, 64 of S, 16 of P; 145 KB
   static constexpr int producer_registers = 32, consumer_registers = 160;
+};
+template <>
+struct Shape<128, V::rows> {
+  static constexpr int consumers = 2, stages = 3, queries = 2;
+  static constexpr int producer_registers = 56, consumer_registers = 224;
+};
+template <>
+struct Shape<64, V::rows> {
+  static constexpr int consumers = 3, stages = 6, queries = 2;
+  static constexpr int producer_registers = 56, consumer_registers = 152;
 };
 template <int D>
 constexpr int Br = int(Shape<D>::consumers) * wgmma_rows;
@@ -78,16 +107,26 @@ template <int D>
 constexpr int threads = (Shape<D>::consumers + 1) * warpgroup_threads;
 constexpr int turn_threads = 2 * warpgroup_threads;  // who passes a turn on, and who waits for it
 
-template <class T, int D>
-struct Shared {
-  static constexpr int stages = Shape<D>::stages;
-  e4m3 q[2][Br<D> * D];    // each of these in rows of D bytes, swizzled
-  e4m3 k[stages][Bc * D];  //
-  e4m3 v[stages][D * Bc];  // transposed, in rows of Bc bytes
-  T o[Br<D> * D];          // in D / 64 pages of 128 bytes a row, swizzled
-  Mbarrier q_full[2], q_empty[2], o_full, o_empty;
+template <class T, int D, int stages, int queries>
+struct Tiles {
+  e4m3 q[queries][Br<D> * D];  // each of these in pages of at most 128 bytes a row, swizzled
+  e4m3 k[stages][Bc * D];      //
+  e4m3 v[stages][D * Bc];      // transposed, in rows of Bc bytes
+  T o[Br<D> * D];              // in D / 64 pages of 128 bytes a row, swizzled
+  Mbarrier q_full[queries], q_empty[queries], o_full, o_empty;
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
+template <int D, V v>
+struct RowsOfV {};
+template <int D>
+struct RowsOfV<D, V::rows> {
+  alignas(tile_alignment) e4m3 v_rows[2][Bc * D];  // before it is transposed
+  Mbarrier rows_full[2], rows_empty[2];
+};
+template <class R, class T, int D>
+struct Shared : Tiles<T, D, Shape<D, R::v>::stages, Shape<D>::queries>, RowsOfV<D, R::v> {};
+template <int D>
+using Queries = Ring<Shape<D>::queries>;
 
 // Scales of tensors, or of tiles.
 struct Scales {
@@ -103,21 +142,26 @@ __device__ bool get(const TileList<rows>& tiles, Tile& tile, int turn) {
 }
 
 // Starts the copies of a tile. One thread.
-template <class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
+template <class R, class T, int D, class Keys>
+__device__ __forceinline__ void load(Shared<R, T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
+                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries<D>& q,
+                                     [[maybe_unused]] Ring<2>& v_rows) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br<D> * D);
-  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, tile.head);
+  tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1), kv_head = p.kv_head(tile.head);
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], Bc * D);
-    tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, kv_head);
-    mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
-    mbarrier_arrive_expect_tx(&smem.v_full[ring.place], D * Bc);
-    tensor_load(smem.v[ring.place], v_map, &smem.v_full[ring.place], j * Bc, 0, kv_head);
+    tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, 0, kv_head);
+    if constexpr (R::v == V::rows) {
+      R::template load_rows<D>(smem, v_map, j, kv_head, v_rows);
+    } else {
+      mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
+      mbarrier_arrive_expect_tx(&smem.v_full[ring.place], D * Bc);
+      tensor_load(smem.v[ring.place], v_map, &smem.v_full[ring.place], j * Bc, 0, kv_head);
+    }
   }
 }
 
@@ -161,7 +205,7 @@ __device__ __forceinline__ void load_q(uint32_t (&q)[D / 32][4], const e4m3* row
   const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
   for (int step = 0; step < D / 32; step++)
-    ldmatrix_x4(q[step], rows + row * D + (2 * step + lane / 16 ^ row * D / 128 % (D / 16)) * 16);
+    ldmatrix_x4(q[step], rows + row * D + ((2 * step + lane / 16) ^ (row * D / 128 % (D / 16))) * 16);
 }
 
 // Shows P before it is rounded.
@@ -204,10 +248,21 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Ro
 // The power of two that a tile of V is divided by, as its exponent.
 __device__ inline float exponent(float power_of_two) { return float(int(__float_as_uint(power_of_two) >> 23) - 127); }
 
-// A consumer's 64 rows of a tile.
-template <class R, class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
-                                       int o_parity, const Scales& scales, float* lse) {
+// What a consumer takes along from one tile to the next if they are joined: Q, and the first S.
+template <class R, int D>
+struct FromTileToTile {
+  static constexpr bool q_held = R::q_held && D == 128;  // at 64 and 256 there are no registers for it
+  float s[1][Bc / 8][4];
+  uint32_t q[q_held ? D / 32 : 1][4];
+  bool joined = false;
+};
+
+// A consumer's 64 rows of a tile. It is the block's tile number `turn`, and there are more.
+template <class R, class T, int D, class Keys>
+__device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, Tile tile, int turn, bool more,
+                                       Keys& ring, const Queries<D>& q, FromTileToTile<R, D>& registers,
+                                       const Scales& scales, float* lse) {
+  constexpr bool q_held = FromTileToTile<R, D>::q_held;
   constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
   constexpr int tiles_of_a_sum = R::flush > 0 ? R::flush : 1;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
@@ -216,7 +271,9 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const int own_tiles =
       tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const e4m3* q_rows = smem.q[q.place] + wgmma_rows * consumer * D;
+  const auto q_rows = [&](const Queries<D>& q) {
+    return smem.q[q.place] + wgmma_rows * consumer * bytes_of_row<D, e4m3>;
+  };
 
   // Scales: of Q and of a tile of K in that of S; that of V as below
   const int q_tile = of_tiles ? tile.head * scales.q_tiles + min(first_row, p.seq_q - 1) / fp8_tile : 0;
@@ -229,11 +286,10 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   };
   const float v_scale = v_scales[0], v_exponent = exponent(v_scale);
 
-  float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
+  auto& [s_reg, q_reg, joined] = registers;
+  float o_reg[1][D / 8][4] = {};
   float part_reg[1][D / 8][4];  // of O, since it was last added up
   uint32_t p_reg[1][Bc / 32][4];
-  constexpr bool q_held = R::q_held && D == 128;  // at D = 64 there are no registers for it
-  uint32_t q_reg[q_held ? D / 32 : 1][4];
   lazy_softmax::Rows<1, typename R::Range> rows;
   const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
@@ -257,11 +313,12 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     lazy_softmax::rescale(o_reg, correction);
     if constexpr (R::flush > 1) lazy_softmax::rescale(part_reg, correction);
   };
-  // P, and l. From `unscanned` on the sums say whether m has to rise: no weight is larger than their sum
+  // P, and l. From `unscanned` on the sums say whether m has to rise: no weight is larger than their sum. The first
+  // tile sets m, and none of its weights is too large
   const auto make_p = [&](int j) {
     float sums[2];
     exponentiate(p_reg, s_reg, sums);
-    if constexpr (R::by_sums) {
+    if (R::by_sums && j > 0) {
       const bool unset = rows.minus_l[0][0] == INFINITY || rows.minus_l[0][1] == INFINITY;
       if (__any_sync(0xffffffff, unset || !(fmaxf(sums[0], sums[1]) <= largest_e4m3))) {
         raise();
@@ -271,21 +328,13 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     for (int h = 0; h < 2; h++) rows.minus_l[0][h] = fmaf(-weight, sums[h], rows.minus_l[0][h]);
     watch_weights(scores(j), s_reg);
   };
-  // O += P V of a tile; or the sum of R::flush tiles, which begins with this one if it is `fresh`
-  const auto start_o = [&](const e4m3* v, [[maybe_unused]] bool fresh) {
-    if constexpr (R::flush == 0)
-      start_sum_by_transpose<D, Bc>(o_reg, p_reg, v);
-    else
-      start_sum_by_transpose<D, Bc>(part_reg, p_reg, v, !fresh);
+  // The sum that P V of a tile is added to: O, or that of R::flush tiles, which begins anew with tile j or goes on
+  auto& sum_reg = R::flush == 0 ? o_reg : part_reg;
+  const auto start_o = [&](const e4m3* v, int j) {
+    start_sum_by_transpose<D, Bc>(sum_reg, p_reg, v, R::flush == 0 || j % tiles_of_a_sum > 0);
   };
-  const auto wait_for_o = [&] {
-    if constexpr (R::flush == 0)
-      wgmma_wait<0>(o_reg);
-    else
-      wgmma_wait<0>(part_reg);
-  };
-  const auto wait_for_turn = [&] {  // no result depends on it
-    if constexpr (R::turns) named_barrier_sync(1 + consumer, turn_threads);
+  const auto wait_for_turn = [&] {
+    if constexpr (R::turns) named_barrier_sync(1 + consumer, turn_threads);  // no result depends on it
   };
   const auto pass_turn = [&] {
     if constexpr (R::turns) named_barrier_arrive(1 + (consumer + 1) % Shape<D>::consumers, turn_threads);
@@ -295,20 +344,31 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     if (lane == 0) mbarrier_arrive(&empty);
   };
 
-  mbarrier_wait(&smem.q_full[q.place], q.parity);
-  if constexpr (q_held) {
-    load_q<D>(q_reg, q_rows + warp_row % wgmma_rows * D);
-    release(smem.q_empty[q.place]);
+  // Q is no longer needed once the last S is there
+  const auto release_q = [&](int j) {
+    if (!q_held && j == own_tiles - 1) release(smem.q_empty[q.place]);
+  };
+  // Q of a tile, and its first keys
+  const auto wait_for_q = [&](const Queries<D>& q) {
+    mbarrier_wait(&smem.q_full[q.place], q.parity);
+    if constexpr (q_held) {
+      load_q<D>(q_reg, q_rows(q) + warp_row % wgmma_rows * D);
+      release(smem.q_empty[q.place]);
+    }
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+  };
+  if (!joined) {
+    wait_for_q(q);
+    watch_step("1. S = Q K^T");
+    wait_for_turn();
+    wgmma_fence();
+    start_s<D>(s_reg, q_rows(q), q_reg, smem.k[ring.place]);
+    wgmma_wait<0>(s_reg);
+    pass_turn();
+    release(smem.k_empty[ring.place]);
   }
-  mbarrier_wait(&smem.k_full[ring.place], ring.parity);
-  watch_step("1. S = Q K^T");
-  wait_for_turn();
-  wgmma_fence();
-  start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
-  wgmma_wait<0>(s_reg);
-  pass_turn();
-  release(smem.k_empty[ring.place]);
-  if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  release_q(0);
+  if (make_x(0) || R::by_sums) lazy_softmax::raise(s_reg, o_reg, rows, state);
   make_p(0);
 
 #pragma unroll 1
@@ -320,12 +380,13 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wait_for_turn();
     wgmma_fence();
-    start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
-    start_o(smem.v[before.place], R::flush > 0 && (j - 1) % tiles_of_a_sum == 0);
+    start_s<D>(s_reg, q_rows(q), q_reg, smem.k[ring.place]);
+    start_o(smem.v[before.place], j - 1);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
+    release_q(j);
     const bool above = make_x(j);
-    wait_for_o();
+    wgmma_wait<0>(sum_reg);
     pass_turn();
     release(smem.v_empty[before.place]);
     if constexpr (R::flush > 0)
@@ -336,19 +397,36 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     make_p(j);
   }
 
-  mbarrier_wait(&smem.v_full[ring.place], ring.parity);
-  watch_step("3. O += P V");
-  wgmma_fence();
-  start_o(smem.v[ring.place], R::flush > 0 && (own_tiles - 1) % tiles_of_a_sum == 0);
-  wait_for_o();
+  const Keys last = ring;
+  ring.advance();
+  mbarrier_wait(&smem.v_full[last.place], last.parity);
+  joined = R::joined && more && own_tiles == tiles;
+  if (joined) {
+    Queries<D> next_q = q;
+    next_q.advance();
+    wait_for_q(next_q);
+    watch_step("3. O += P V; beside it the first S of the next rows");
+    wait_for_turn();
+    wgmma_fence();
+    start_o(smem.v[last.place], own_tiles - 1);
+    start_s<D>(s_reg, q_rows(next_q), q_reg, smem.k[ring.place]);
+    wgmma_wait<1>(sum_reg);
+    release(smem.v_empty[last.place]);
+    wgmma_wait<0>(s_reg);
+    pass_turn();
+    release(smem.k_empty[ring.place]);
+  } else {
+    watch_step("3. O += P V");
+    wgmma_fence();
+    start_o(smem.v[last.place], own_tiles - 1);
+    wgmma_wait<0>(sum_reg);
+    release(smem.v_empty[last.place]);
+  }
   if constexpr (R::flush > 0) add<D>(o_reg, part_reg);
   watch_rows(state, rows);
   watch("O", state, o_reg, v_scale);
-  release(smem.v_empty[ring.place]);
-  if constexpr (!q_held) release(smem.q_empty[q.place]);
-  ring.advance();
 
-  // Tiles that only the other warpgroups compute
+  // Tiles of keys that only the other warpgroups compute
 #pragma unroll 1
   for (int j = own_tiles; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
@@ -372,7 +450,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   }
   uint32_t o_half[1][D / 16][4];
   swizzled_tile::round_fragments<T, D>(o_half, o_reg);
-  mbarrier_wait(&smem.o_empty, o_parity ^ 1);
+  mbarrier_wait(&smem.o_empty, turn % 2 ^ 1);
   swizzled_tile::store_fragments<Br<D>, D>(smem.o + warp_row * page_row, o_half, 0);
   fence_proxy_async();
   __syncwarp();  // the warp's rows of O are in shared memory
@@ -383,23 +461,29 @@ template <class R, class T, int D>
 __global__ void __launch_bounds__(threads<D>, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, Nq, D], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, Nk, D], in boxes of Bc rows
-            const __grid_constant__ TensorMap v_map,  // of V [B * Hkv, D, keys], in boxes of Bc keys
+            const __grid_constant__ TensorMap v_map,  // of V [B * Hkv, D, keys], in boxes of Bc keys; or as K's
             const __grid_constant__ TensorMap o_map,  // of O [B * H, D / 64, Nq, 64], in boxes of Br rows
             Problem p, TileList<Br<D>> tiles, Scales scales,
             float* lse)  // [B, H, Nq]
 {
-  constexpr int consumers = Shape<D>::consumers, stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
+  using Shape = fp8::Shape<D, R::v>;
+  constexpr int consumers = Shape::consumers, stages = Shape::stages;
+  Shared<R, T, D>& smem = *dynamic_shared<Shared<R, T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < Shape::queries; i++) {
       mbarrier_init(&smem.q_full[i], 1);
       mbarrier_init(&smem.q_empty[i], 4 * consumers);  // their warps
     }
+    if constexpr (R::v == V::rows)
+      for (int i = 0; i < 2; i++) {
+        mbarrier_init(&smem.rows_full[i], 1);
+        mbarrier_init(&smem.rows_empty[i], 2);
+      }
     mbarrier_init(&smem.o_full, 4 * consumers);
     mbarrier_init(&smem.o_empty, 1);
     for (int i = 0; i < stages; i++) {
       mbarrier_init(&smem.k_full[i], 1);
-      mbarrier_init(&smem.v_full[i], 1);
+      mbarrier_init(&smem.v_full[i], R::v == V::rows ? 2 : 1);
       mbarrier_init(&smem.k_empty[i], 4 * consumers);
       mbarrier_init(&smem.v_empty[i], 4 * consumers);
     }
@@ -409,13 +493,15 @@ __global__ void __launch_bounds__(threads<D>, 1)
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
-  Ring<2> q;
+  Queries<D> q;
+  Ring<2> v_rows;
   Tile tile;
   if (warpgroup == consumers) {
-    setmaxnreg_dec<Shape<D>::producer_registers>();
+    setmaxnreg_dec<Shape::producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
-      for (int turn = 0; get(tiles, tile, turn); turn++, q.advance()) load(smem, q_map, k_map, v_map, p, tile, ring, q);
+      for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+        load<R>(smem, q_map, k_map, v_map, p, tile, ring, q, v_rows);
     } else if (warp == 1 && elect_one()) {
       for (int turn = 0; get(tiles, tile, turn); turn++) {
         mbarrier_wait(&smem.o_full, turn % 2);
@@ -424,52 +510,76 @@ __global__ void __launch_bounds__(threads<D>, 1)
         bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
         mbarrier_arrive(&smem.o_empty);
       }
+    } else if constexpr (R::v == V::rows) {
+      if (warp >= 2)
+        for (int turn = 0; get(tiles, tile, turn); turn++)
+          R::template transpose_tiles<D>(smem, key_tiles<Bc>(p, tile.i0 + Br<D> - 1), ring, v_rows, warp - 2);
     }
   } else {
-    setmaxnreg_inc<Shape<D>::consumer_registers>();
+    setmaxnreg_inc<Shape::consumer_registers>();
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
-    for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
-      attend<R>(smem, p, tile, ring, q, turn % 2, scales, lse);
+    FromTileToTile<R, D> registers;
+    for (int turn = 0; get(tiles, tile, turn); turn++, q.advance()) {
+      Tile next;
+      const bool more = R::joined && get(tiles, next, turn + 1);
+      attend<R, T, D>(smem, p, tile, turn, more, ring, q, registers, scales, lse);
+    }
     if (R::turns && warpgroup == 0)
       named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
 }
 
-template <class R>
+template <class R, class T, int D>
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
-    const auto tensors = attention::tensors_of<T>(args);
-    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const auto rows_of = [](const e4m3* x, int matrices, int rows, int columns, int box_rows, int box_columns) {
-      return tensor_map(x, {columns, rows, matrices}, {columns, int64_t(columns) * rows}, {box_columns, box_rows, 1});
-    };
-    const auto attend = [&](const auto& eight, const Scales& scales) {
-      const auto tiles = attention::all_tiles<Br<D>>(p);
-      const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-      launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<T, D>), stream},
-             rows_of(eight.q, heads, p.seq_q, D, Br<D>, D), rows_of(eight.k, kv_heads, p.seq_k, D, Bc, D),
-             rows_of(eight.v, kv_heads, D, eight.keys, D, Bc), tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles,
-             scales, args.lse);
-    };
-    if constexpr (R::rounding < attention::scale_of_tile) {
-      const EightBits eight = in_workspace(p, args.workspace);
-      quantize<T, D, V::transposed>(p, tensors, eight, stream);
-      attend(eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0});
-    } else {
-      const EightBitTiles eight = tiles_in_workspace(p, args.workspace);
-      quantize_tiles<T, D, R::rounding == attention::rotated_tile>(p, tensors, eight, stream);
-      attend(eight, {eight.q_scales, eight.k_scales, eight.v_scales, eight.q_tiles, eight.k_tiles});
-    }
-  });
+  const auto tensors = attention::tensors_of<T>(args);
+  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+  const auto rows_of = [](const e4m3* x, int matrices, int rows, int box_rows) {
+    constexpr int columns = bytes_of_row<D, e4m3>, pages = D / columns;
+    return tensor_map(x, {columns, rows, pages, matrices}, {D, columns, int64_t(D) * rows},
+                      {columns, box_rows, pages, 1});
+  };
+  const auto attend = [&](const auto& eight, const Scales& scales) {
+    const auto tiles = attention::all_tiles<Br<D>>(p);
+    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+    const TensorMap v_map = R::v == V::rows ? rows_of(eight.v, kv_heads, p.seq_k, Bc)
+                                            : tensor_map(eight.v, {eight.keys, D, kv_heads},
+                                                         {eight.keys, int64_t(eight.keys) * D}, {Bc, D, 1});
+    launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
+           rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
+           tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
+  };
+  if constexpr (R::rounding < attention::scale_of_tile) {
+    const EightBits eight = in_workspace(p, args.workspace);
+    quantize<T, D, R::v>(p, tensors, eight, stream);
+    attend(eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0});
+  } else {
+    const EightBitTiles eight = tiles_in_workspace(p, args.workspace);
+    quantize_tiles<T, D, R::rounding == attention::rotated_tile>(p, tensors, eight, stream);
+    attend(eight, {eight.q_scales, eight.k_scales, eight.v_scales, eight.q_tiles, eight.k_tiles});
+  }
+}
+
+// At D = 256 there are registers for one sum and no second one, and memory for one V.
+template <class R>
+constexpr bool to_256 = R::flush == 0 && R::v == V::transposed;
+
+template <class R>
+void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const auto run_of = [&]<class T, int D>() { run<R, T, D>(p, args, stream); };
+  if constexpr (to_256<R>)
+    attention::by_dtype_and_head_dim<64, 128, 256>(p, run_of);
+  else
+    attention::by_dtype_and_head_dim<64, 128>(p, run_of);
 }
 
 template <class R>
 constexpr attention::Forward unpadded = {
-    .unsupported = attention::not_for_hopper,
+    .unsupported = to_256<R> ? attention::not_for_hopper_to_256 : attention::not_for_hopper,
     .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes,
-    .run = run<R>,
+    .run = run_of_head_dim<R>,
     .writes_lse = true,
-    .eight_bits = R::rounding};
+    .eight_bits = R::rounding,
+    .cuts_sums = R::flush == 0};
 
 }  // namespace fp8

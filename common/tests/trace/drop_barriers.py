@@ -40,8 +40,9 @@ PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-c
             ["--heads=2", "--seq-q=130", "--head-dim=64", "--no-causal"],
             ["--heads=1", "--seq-q=200", "--seq-k=400", "--head-dim=128", "--no-causal"]]
 # Of forwards where mbarriers pass large tiles from hand to hand: so long that every buffer is used again, and a block has several
-# tiles.
-LONG_PROBLEM = ["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"]
+# tiles, of which some end with keys that all warpgroups see.
+LONG_PROBLEMS = [["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"],
+                 ["--heads=2", "--seq-q=520", "--seq-k=900", "--head-dim=128", "--no-causal"]]
 # Of clusters: blocks with different numbers of tiles, and one with none.
 CLUSTER_PROBLEM = ["--heads=1", "--seq-q=300", "--head-dim=128", "--causal"]
 # Of the list of packed sequences: more of them than its thread blocks count at a time.
@@ -91,7 +92,7 @@ def new_barriers(source: Path) -> list:
 
 def run(program: str, *arguments: str, without: str = "", **order: str) -> subprocess.CompletedProcess:
     return subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "SIMT_WITHOUT": without, **order})
+                          env={**os.environ, "SIMT_THREADS": "2", "SIMT_WITHOUT": without, **order})
 
 
 def borrowers(source: Path) -> list:
@@ -106,7 +107,7 @@ def borrowers(source: Path) -> list:
 def problems(source: Path, rungs: dict) -> list:
     """Of the rung and the direction that are in the source (NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu; wide/forward.cu and
     wide/backward.cu: the chapter's last rung that has it), or of all."""
-    some = PROBLEMS + ([LONG_PROBLEM] if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
+    some = PROBLEMS + (LONG_PROBLEMS if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
     some = some + ([CLUSTER_PROBLEM] if "cluster_sync(" in source.read_text() else [])
     some = some + ([PACKED_PROBLEM] if "    list_tiles(" in source.read_text() else [])
     some = some + ([BLOCKS_PROBLEM] if "X::blocks" in source.read_text() or "check_tiles(" in source.read_text() else [])
@@ -139,7 +140,7 @@ def main(source_directory: str, program: str, every: str = "") -> int:
     rungs = {rung["name"]: rung for rung in described["rungs"]}
     if "example" in described:
         rungs[described["example"]] = {"forward": True, "backward": False}
-    sources = [source for pattern in ("*.cu", "wide/*.cu", "hopper_*.h") for source in sorted(Path(source_directory).glob(pattern))]
+    sources = [source for pattern in ("*.cu", "wide/*.cu", "hopper_*.h", "forward.h") for source in sorted(Path(source_directory).glob(pattern))]
     tries = [(source, *barrier) for source in sources for barrier in find(source)]
     unnoticed = 0
     with ThreadPoolExecutor(2) as pool:
