@@ -12,7 +12,7 @@
 namespace fp8 {
 namespace {
 
-struct Offset {
+struct Offset : Direct {
   struct Range {
     static constexpr float start = 3, headroom = start;
   };

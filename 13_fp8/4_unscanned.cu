@@ -13,12 +13,11 @@
 namespace fp8 {
 namespace {
 
-struct Unscanned {
+struct Unscanned : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = false, q_held = false;
-  static constexpr int flush = 0;
+  static constexpr bool by_sums = true;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };
 

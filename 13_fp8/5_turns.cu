@@ -14,12 +14,11 @@
 namespace fp8 {
 namespace {
 
-struct Turns {
+struct Turns : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true, q_held = false;
-  static constexpr int flush = 0;
+  static constexpr bool by_sums = true, turns = true;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };
 

@@ -13,12 +13,11 @@
 namespace fp8 {
 namespace {
 
-struct Held {
+struct Held : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
   static constexpr bool by_sums = true, turns = true, q_held = true;
-  static constexpr int flush = 0;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };
 

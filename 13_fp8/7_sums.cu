@@ -13,7 +13,7 @@
 namespace fp8 {
 namespace {
 
-struct Sums {
+struct Sums : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };

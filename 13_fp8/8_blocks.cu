@@ -14,7 +14,7 @@
 namespace fp8 {
 namespace {
 
-struct Blocks {
+struct Blocks : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };

@@ -12,7 +12,7 @@
 namespace fp8 {
 namespace {
 
-struct Rotated {
+struct Rotated : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };

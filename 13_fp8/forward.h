@@ -1,16 +1,9 @@
-// What the rungs from 3_lazy.cu on share: the loop of `direct`, in which each of them changes one thing. A rung is a
-// struct of constants and a file that says why:
-//
-//   Range      where m puts a row's largest x (start), and how large an x may become before m rises (headroom)
-//   by_sums    the sums of weights say whether m has to rise, and nobody looks for the largest x
-//   turns      the consumers take turns at the tensor cores
-//   q_held     Q is in registers, at D = 128
-//   flush      after so many tiles the tensor core's sum is added to O, in fp32; 0: never
-//   rounding   what Q, K and V are rounded to (attention/problem.h)
+// The chapter's loop: chapter 10's 9_persistent, with both products in e4m3. `direct` (1_direct.cu) is this file with
+// the constants of the struct Direct; every other rung is a file that sets one of them anew and says why.
 //
 // A thread block stays as long as the kernel runs and takes its share of the tiles of Br query rows of one head. Each
 // consumer warpgroup computes 64 rows of a tile, from Q to O; one more warpgroup is the producer, of which two warps
-// have work. What each does, waits for, and signals (->):
+// have work, or in `inside` four. What each does, waits for, and signals (->), with the turns of `turns`:
 //
 //   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -59,8 +52,26 @@ using namespace warpgroup_tile;
 constexpr int Bc = fp8_tile;
 static_assert(Bc == key_tile);
 
+// What rungs choose, as `direct` has it. Another one derives from it and sets anew what it changes.
+struct Direct {
+  // Where m puts a row's largest x (start), and how large an x may become before m rises (headroom)
+  using Range = lazy_softmax::AtMostOne;
+  // The sums of weights say whether m has to rise, and nobody looks for the largest x
+  static constexpr bool by_sums = false;
+  // The consumers take turns at the tensor cores
+  static constexpr bool turns = false;
+  // Q is in registers, at D = 128
+  static constexpr bool q_held = false;
+  // After so many tiles the tensor core's sum is added to O, in fp32; 0: never
+  static constexpr int flush = 0;
+  // What Q, K and V are rounded to (attention/problem.h)
+  static constexpr attention::EightBits rounding = attention::scale_of_tensor;
+  // V comes transposed, or in rows, which the producer transposes (2_inside.cu)
+  static constexpr V v = V::transposed;
+};
+
 // 65536 registers are 168 for each of 384 threads, or 128 for each of 512. The producer gives most of its own away.
-template <int D>
+template <int D, V v = V::transposed>
 struct Shape;
 template <>
 struct Shape<128> {
@@ -72,15 +83,24 @@ struct Shape<64> {
   static constexpr int consumers = 3, stages = 6;  // 32 registers of O, 64 of S, 16 of P; 145 KB
   static constexpr int producer_registers = 32, consumer_registers = 160;
 };
+template <>
+struct Shape<128, V::rows> {
+  static constexpr int consumers = 2, stages = 3;
+  static constexpr int producer_registers = 56, consumer_registers = 224;
+};
+template <>
+struct Shape<64, V::rows> {
+  static constexpr int consumers = 3, stages = 6;
+  static constexpr int producer_registers = 56, consumer_registers = 152;
+};
 template <int D>
 constexpr int Br = int(Shape<D>::consumers) * wgmma_rows;
 template <int D>
 constexpr int threads = (Shape<D>::consumers + 1) * warpgroup_threads;
 constexpr int turn_threads = 2 * warpgroup_threads;  // who passes a turn on, and who waits for it
 
-template <class T, int D>
-struct Shared {
-  static constexpr int stages = Shape<D>::stages;
+template <class T, int D, int stages>
+struct Tiles {
   e4m3 q[2][Br<D> * D];    // each of these in rows of D bytes, swizzled
   e4m3 k[stages][Bc * D];  //
   e4m3 v[stages][D * Bc];  // transposed, in rows of Bc bytes
@@ -88,6 +108,15 @@ struct Shared {
   Mbarrier q_full[2], q_empty[2], o_full, o_empty;
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
+template <int D, V v>
+struct RowsOfV {};
+template <int D>
+struct RowsOfV<D, V::rows> {
+  alignas(tile_alignment) e4m3 v_rows[2][Bc * D];  // before it is transposed
+  Mbarrier rows_full[2], rows_empty[2];
+};
+template <class R, class T, int D>
+struct Shared : Tiles<T, D, Shape<D, R::v>::stages>, RowsOfV<D, R::v> {};
 
 // Scales of tensors, or of tiles.
 struct Scales {
@@ -103,9 +132,10 @@ __device__ bool get(const TileList<rows>& tiles, Tile& tile, int turn) {
 }
 
 // Starts the copies of a tile. One thread.
-template <class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
+template <class R, class T, int D, class Keys>
+__device__ __forceinline__ void load(Shared<R, T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
+                                     const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Ring<2>& q,
+                                     [[maybe_unused]] Ring<2>& v_rows) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br<D> * D);
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, tile.head);
@@ -115,9 +145,13 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], Bc * D);
     tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, kv_head);
-    mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
-    mbarrier_arrive_expect_tx(&smem.v_full[ring.place], D * Bc);
-    tensor_load(smem.v[ring.place], v_map, &smem.v_full[ring.place], j * Bc, 0, kv_head);
+    if constexpr (R::v == V::rows) {
+      R::template load_rows<D>(smem, v_map, j, kv_head, v_rows);
+    } else {
+      mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
+      mbarrier_arrive_expect_tx(&smem.v_full[ring.place], D * Bc);
+      tensor_load(smem.v[ring.place], v_map, &smem.v_full[ring.place], j * Bc, 0, kv_head);
+    }
   }
 }
 
@@ -161,7 +195,7 @@ __device__ __forceinline__ void load_q(uint32_t (&q)[D / 32][4], const e4m3* row
   const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
   for (int step = 0; step < D / 32; step++)
-    ldmatrix_x4(q[step], rows + row * D + (2 * step + lane / 16 ^ row * D / 128 % (D / 16)) * 16);
+    ldmatrix_x4(q[step], rows + row * D + ((2 * step + lane / 16) ^ (row * D / 128 % (D / 16))) * 16);
 }
 
 // Shows P before it is rounded.
@@ -205,8 +239,8 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Ro
 __device__ inline float exponent(float power_of_two) { return float(int(__float_as_uint(power_of_two) >> 23) - 127); }
 
 // A consumer's 64 rows of a tile.
-template <class R, class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
+template <class R, class T, int D, class Keys>
+__device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, Tile tile, Keys& ring, Ring<2>& q,
                                        int o_parity, const Scales& scales, float* lse) {
   constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
   constexpr int tiles_of_a_sum = R::flush > 0 ? R::flush : 1;
@@ -284,8 +318,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     else
       wgmma_wait<0>(part_reg);
   };
-  const auto wait_for_turn = [&] {  // no result depends on it
-    if constexpr (R::turns) named_barrier_sync(1 + consumer, turn_threads);
+  const auto wait_for_turn = [&] {
+    if constexpr (R::turns) named_barrier_sync(1 + consumer, turn_threads);  // no result depends on it
   };
   const auto pass_turn = [&] {
     if constexpr (R::turns) named_barrier_arrive(1 + (consumer + 1) % Shape<D>::consumers, turn_threads);
@@ -383,23 +417,28 @@ template <class R, class T, int D>
 __global__ void __launch_bounds__(threads<D>, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, Nq, D], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, Nk, D], in boxes of Bc rows
-            const __grid_constant__ TensorMap v_map,  // of V [B * Hkv, D, keys], in boxes of Bc keys
+            const __grid_constant__ TensorMap v_map,  // of V [B * Hkv, D, keys], in boxes of Bc keys; or as K's
             const __grid_constant__ TensorMap o_map,  // of O [B * H, D / 64, Nq, 64], in boxes of Br rows
             Problem p, TileList<Br<D>> tiles, Scales scales,
             float* lse)  // [B, H, Nq]
 {
-  constexpr int consumers = Shape<D>::consumers, stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
+  using Shape = fp8::Shape<D, R::v>;
+  constexpr int consumers = Shape::consumers, stages = Shape::stages;
+  Shared<R, T, D>& smem = *dynamic_shared<Shared<R, T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.q_full[i], 1);
       mbarrier_init(&smem.q_empty[i], 4 * consumers);  // their warps
+      if constexpr (R::v == V::rows) {
+        mbarrier_init(&smem.rows_full[i], 1);
+        mbarrier_init(&smem.rows_empty[i], 2);
+      }
     }
     mbarrier_init(&smem.o_full, 4 * consumers);
     mbarrier_init(&smem.o_empty, 1);
     for (int i = 0; i < stages; i++) {
       mbarrier_init(&smem.k_full[i], 1);
-      mbarrier_init(&smem.v_full[i], 1);
+      mbarrier_init(&smem.v_full[i], R::v == V::rows ? 2 : 1);
       mbarrier_init(&smem.k_empty[i], 4 * consumers);
       mbarrier_init(&smem.v_empty[i], 4 * consumers);
     }
@@ -409,13 +448,14 @@ __global__ void __launch_bounds__(threads<D>, 1)
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
-  Ring<2> q;
+  Ring<2> q, v_rows;
   Tile tile;
   if (warpgroup == consumers) {
-    setmaxnreg_dec<Shape<D>::producer_registers>();
+    setmaxnreg_dec<Shape::producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
-      for (int turn = 0; get(tiles, tile, turn); turn++, q.advance()) load(smem, q_map, k_map, v_map, p, tile, ring, q);
+      for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+        load<R>(smem, q_map, k_map, v_map, p, tile, ring, q, v_rows);
     } else if (warp == 1 && elect_one()) {
       for (int turn = 0; get(tiles, tile, turn); turn++) {
         mbarrier_wait(&smem.o_full, turn % 2);
@@ -424,9 +464,13 @@ __global__ void __launch_bounds__(threads<D>, 1)
         bulk_wait_read<0>();  // O has been read: its place may be filled again, and the block may end
         mbarrier_arrive(&smem.o_empty);
       }
+    } else if constexpr (R::v == V::rows) {
+      if (warp >= 2)
+        for (int turn = 0; get(tiles, tile, turn); turn++)
+          R::template transpose_tiles<D>(smem, key_tiles<Bc>(p, tile.i0 + Br<D> - 1), ring, v_rows, warp - 2);
     }
   } else {
-    setmaxnreg_inc<Shape<D>::consumer_registers>();
+    setmaxnreg_inc<Shape::consumer_registers>();
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
     for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
@@ -447,14 +491,15 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     const auto attend = [&](const auto& eight, const Scales& scales) {
       const auto tiles = attention::all_tiles<Br<D>>(p);
       const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-      launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<T, D>), stream},
+      launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
              rows_of(eight.q, heads, p.seq_q, D, Br<D>, D), rows_of(eight.k, kv_heads, p.seq_k, D, Bc, D),
-             rows_of(eight.v, kv_heads, D, eight.keys, D, Bc), tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles,
-             scales, args.lse);
+             R::v == V::rows ? rows_of(eight.v, kv_heads, p.seq_k, D, Bc, D)
+                             : rows_of(eight.v, kv_heads, D, eight.keys, D, Bc),
+             tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
     };
     if constexpr (R::rounding < attention::scale_of_tile) {
       const EightBits eight = in_workspace(p, args.workspace);
-      quantize<T, D, V::transposed>(p, tensors, eight, stream);
+      quantize<T, D, R::v>(p, tensors, eight, stream);
       attend(eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0});
     } else {
       const EightBitTiles eight = tiles_in_workspace(p, args.workspace);

@@ -3,7 +3,7 @@
     expect_counts.py [--write] FILE PROGRAM FLAGS...
 
 PROGRAM, run with FLAGS, prints its counts as JSON. With --write the file is made from them: ./workbook dev counts does
-that.
+that. A launch that counts what one before it does has that one's name in the place of numbers.
 """
 
 import json
@@ -48,6 +48,18 @@ def counts(program: list) -> dict:
     return found
 
 
+def read(path: Path) -> dict:
+    recorded = json.loads(path.read_text())
+    return {launch: recorded[own] if isinstance(own, str) else own for launch, own in recorded.items()}
+
+
+def record(path: Path, found: dict) -> None:
+    first: dict = {}
+    names = {launch: first.setdefault(json.dumps(own), launch) for launch, own in found.items()}
+    path.write_text(json.dumps({launch: own if names[launch] == launch else names[launch] for launch, own in found.items()},
+                               indent=1) + "\n")
+
+
 def output(program: list) -> str:
     # A grid may be as large as there are multiprocessors, and the engine has as many of those as threads.
     done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -64,9 +76,9 @@ def main(arguments: list) -> int:
     if not path.exists() and not write:
         print(f"nobody has recorded what {path.stem} counts: {how_to_record(path)} does")
         return 1
-    expected = json.loads(path.read_text()) if path.exists() else {}
+    expected = read(path) if path.exists() else {}
     if write:
-        path.write_text(json.dumps(found, indent=1) + "\n")
+        record(path, found)
     wrong = 0
     for launch in sorted(expected.keys() | found.keys()):
         before, now = expected.get(launch, {}), found.get(launch, {})

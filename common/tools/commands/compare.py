@@ -90,6 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     _say_counters(steps, rungs)
     say("\n" + "\n".join(notes))
     first, second = (source(step, rung) for step, rung in zip(steps, rungs))
+    if first == second:  # a loop that rungs share: they differ in their own files
+        first, second = (own_file(step, first) for step in steps)
     if arguments.diff:
         say(bold(f"\ndiff {first} {second}") + "\n")
         say(_diff(first, second), code=True)
@@ -351,6 +353,12 @@ def source(step: Step, counted: JsonObject) -> str:
                 requests[file.startswith(step.chapter.name), file] += line["requests"]
     own, file = max(requests, key=lambda own_and_file: (own_and_file[0], requests[own_and_file]))
     return str(step.chapter.place.parent / file) if own else file  # the engine names a file by its directory alone
+
+
+def own_file(step: Step, shared: str) -> str:
+    """The rung's file, which sets constants of a loop that it shares; without one, the file with the loop."""
+    own = sorted((ROOT / step.chapter.place).glob(f"[0-9]*_{step.rung}.cu"))
+    return str(step.chapter.place / own[0].name) if own else shared
 
 
 def _diff(first: str, second: str) -> str:

@@ -307,7 +307,8 @@ def _shorten_counts(student: file_trees.FileTree, course: Course, plan: Plan, le
             continue
         source = "".join(text for name, text in less.sources.items() if name.startswith(f"{chapter}/"))
         counts = json.loads(student[file])
-        left = {launch: numbers for launch, numbers in counts.items() if _rung(launch) in _names(source)
+        left = {launch: counts[numbers] if isinstance(numbers, str) else numbers  # the name of one that counts the same
+                for launch, numbers in counts.items() if _rung(launch) in _names(source)
                 and (chapter, _rung(launch)) not in written}
         student[file] = (json.dumps(left, indent=1) + "\n").encode()
 
