@@ -1,6 +1,8 @@
 """cuDNN's attention in eight bits, from Python. Needs a GPU, PyTorch, whose cuDNN is the one that runs, and its frontend,
 of which PyTorch has none: pip install nvidia-cudnn-frontend."""
 
+import functools
+
 import cudnn
 import torch
 
@@ -12,17 +14,21 @@ SCALARS = {name: 11 + number for number, name in enumerate(
     ("descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o"))}  # and of what is one number
 
 
+@functools.lru_cache
+def _handle():
+    return cudnn.create_handle()
+
+
 class Graph:
     """The forward of one shape, compiled, which takes a second or two. q, k, v and o are e4m3 [B, H, N, D]: on Hopper it
     gives nothing wider."""
 
     def __init__(self, shape, causal):
-        batch, heads, rows, head_dim = self.shape = tuple(shape)
+        _, heads, rows, head_dim = shape
         fp8, fp32 = cudnn.data_type.FP8_E4M3, cudnn.data_type.FLOAT
         strides, one = [heads * rows * head_dim, rows * head_dim, head_dim, 1], [1] * 4
-        self.handle = cudnn.create_handle()
         self.graph = graph = cudnn.pygraph(io_data_type=fp8, intermediate_data_type=fp32, compute_data_type=fp32,
-                                           handle=self.handle)
+                                           handle=_handle())
         q, k, v = (graph.tensor(name=name, dim=list(shape), stride=strides, data_type=fp8, uid=uid)
                    for name, uid in (("q", Q), ("k", K), ("v", V)))
         scalars = {name: graph.tensor(name=name, dim=one, stride=one, data_type=fp32, uid=uid)
@@ -41,8 +47,8 @@ class Graph:
                                      device="cuda")
 
     def run(self, pointers):
-        cudnn.set_stream(handle=self.handle, stream=torch.cuda.current_stream().cuda_stream)
-        self.graph.execute_plan_at_index(pointers, self.workspace.data_ptr(), 0, handle=self.handle)
+        cudnn.set_stream(handle=_handle(), stream=torch.cuda.current_stream().cuda_stream)
+        self.graph.execute_plan_at_index(pointers, self.workspace.data_ptr(), 0, handle=_handle())
 
 
 class Attention:
@@ -56,6 +62,7 @@ class Attention:
                           for row, uid in enumerate((*SCALARS.values(), AMAX_P, AMAX_O))}
         for row, number in enumerate((q[1], k[1], v[1], 1 / SCALE_P, SCALE_P, 1.0)):
             self.numbers[row, 0] = number
+        self.unscale = 1.0
         self()
         largest = self.numbers[-1, 0].item()  # of o: as in training, where the step before tells it
         self.numbers[5, 0] = E4M3_MAX / largest

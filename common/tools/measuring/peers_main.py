@@ -451,12 +451,12 @@ class CudnnOfEightBits(Candidate):
 
     def __init__(self):
         try:
-            from tools.measuring import cudnn_fp8
+            from tools.measuring.cudnn_fp8 import Attention, Graph
         except ModuleNotFoundError as error:
             raise RuntimeError(f"{first_line(error)}: pip install nvidia-cudnn-frontend") from None
         super().__init__(CUDNN_FP8, lambda run, **_: run())
-        self.graph = functools.lru_cache(maxsize=1)(cudnn_fp8.Graph)  # both sets of inputs have it
-        self.attention = cudnn_fp8.Attention
+        self.graph = functools.lru_cache(maxsize=1)(Graph)  # both sets of inputs have it
+        self.attention = Attention
 
     def prepared(self, tensors, causal, _backward):
         return [self.attention(self.graph(tuple(tensors[0].shape), causal), *map(in_eight_bits, tensors))]
