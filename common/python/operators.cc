@@ -578,9 +578,9 @@ std::tuple<Tensor, Tensor> forward_e4m3(const Tensor& q, const Tensor& k, const 
     return {o, lse};
   }
   const c10::DataPtr workspace = allocate(bytes);
-  require(faw_forward_e4m3(chapter.c_str(), named, &problem, q.const_data_ptr(), k.const_data_ptr(),
-                           v.const_data_ptr(), &scales, o.mutable_data_ptr(), lse.mutable_data_ptr<float>(),
-                           workspace.get(), current_stream(q)));
+  require(faw_forward_e4m3(chapter.c_str(), named, &problem, q.const_data_ptr(), k.const_data_ptr(), v.const_data_ptr(),
+                           &scales, o.mutable_data_ptr(), lse.mutable_data_ptr<float>(), workspace.get(),
+                           current_stream(q)));
   return {o, lse};
 }
 

@@ -107,8 +107,8 @@ BOOK = _read_book()  # the library's, which does not change
 def chapters():
     """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool, "e4m3": bool, "eight_bits": bool,
     "general": bool}}}, in the order of the book. In eight bits q, k and v are rounded to e4m3 first, and so is what
-    multiplies v; a rung with "e4m3" takes them in e4m3 too. Not general are chapters that are made for few problems, and slower at the others that
-    they take."""
+    multiplies v; a rung with "e4m3" takes them in e4m3 too. Not general are chapters that are made for few problems,
+    and slower at the others that they take."""
     return {chapter: {rung: dict(has) for rung, has in rungs.items()} for chapter, rungs in BOOK.items()}
 
 

@@ -248,8 +248,8 @@ def _from_e4m3(tensors, scales, causal, scale, rung, out_dtype):
 
 def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_scale=None, v_scale=None,
                   out_dtype=None):
-    """softmax(scale q k^T) v as o, of q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight bits. The error
-    of o is a few percent in the norm, see the lesson of chapter 13. On a GPU of compute capability 9.0 alone.
+    """softmax(scale q k^T) v as o, of q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight bits. The
+    error of o is a few percent in the norm, see the lesson of chapter 13. On a GPU of compute capability 9.0 alone.
 
     Of fp16 or bf16 tensors, kernels make e4m3 and scales, and o is of their type. D is at most 128.
 
@@ -261,7 +261,7 @@ def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_
 
     No gradients: none is defined of what is rounded so.
     """
-    tensors, scales = dict(q=q, k=k, v=v), dict(q_scale=q_scale, k_scale=k_scale, v_scale=v_scale)
+    tensors, scales = {"q": q, "k": k, "v": v}, {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
     _require_tensors(**tensors)
     wanting = [name for name, x in (tensors | scales).items() if isinstance(x, torch.Tensor) and x.requires_grad]
     if torch.is_grad_enabled() and wanting:
@@ -275,7 +275,8 @@ def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_
             raise ValueError(f"{name} is {x.dtype}: supported are torch.float16, torch.bfloat16 and, with scales, "
                              "torch.float8_e4m3fn")
         if scales[f"{name}_scale"] is not None:
-            raise ValueError(f"{name}_scale is given and {name} is {x.dtype}: scales are of torch.float8_e4m3fn tensors")
+            raise ValueError(f"{name}_scale is given and {name} is {x.dtype}: scales are of torch.float8_e4m3fn "
+                             "tensors")
     if out_dtype not in (None, q.dtype):
         raise ValueError(f"out_dtype is {out_dtype} and q is {q.dtype}: o has another dtype than q only if q is "
                          "torch.float8_e4m3fn")

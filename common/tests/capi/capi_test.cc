@@ -531,20 +531,23 @@ TEST_F(Capi, TakesTensorsInE4m3) {
   EXPECT_EQ(faw_has_forward_e4m3("13_fp8", "direct"), 0);
   EXPECT_EQ(faw_has_forward_e4m3("10_hopper", nullptr), 0);
   for (const int head_dim : {64, 128})
-    for (const bool of_tiles : {false, true}) {
-      SCOPED_TRACE("head_dim " + std::to_string(head_dim) + (of_tiles ? ", scales of tiles" : ""));
-      Problem p = chapter_suite::many_tiles(head_dim).problem;
-      p.dtype = of_tiles ? attention::DType::bf16 : attention::DType::fp16;
-      if (const std::string why = attention::not_for_hopper(p); !why.empty()) GTEST_SKIP() << why;
-      p.eight_bits = of_tiles ? attention::scale_of_tile : attention::lagging_max;
-      auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
-      for (size_t i = 0; i < inputs.v.size(); i++) inputs.v[i] *= float(1 << i / head_dim / attention::fp8_tile % 3 * 2);
-      const harness::HostTensors rounded = in_eight_bits(p, inputs);
-      const CallOfE4m3 call(p, rounded, of_tiles);
-      ASSERT_EQ(call.run(), FAW_OK) << faw_error();
-      const harness::Reference reference(p, rounded, false);
-      EXPECT_EQ(check_forward(call.results, p, reference, true).first_wrong(), "");
-    }
+    for (const bool of_tiles : {false, true})
+      for (const auto kind : {harness::InputKind::spread, harness::InputKind::spike_last}) {
+        SCOPED_TRACE("head_dim " + std::to_string(head_dim) + (of_tiles ? ", scales of tiles, " : ", ") + name(kind));
+        const bool many = kind == harness::InputKind::spread;
+        Problem p = (many ? chapter_suite::many_tiles(head_dim) : chapter_suite::ragged(head_dim)).problem;
+        p.dtype = of_tiles ? attention::DType::bf16 : attention::DType::fp16;
+        if (const std::string why = attention::not_for_hopper(p); !why.empty()) GTEST_SKIP() << why;
+        p.eight_bits = of_tiles ? attention::scale_of_tile : attention::lagging_max;
+        auto inputs = harness::make_inputs(p, kind, 7);
+        for (size_t i = 0; i < inputs.v.size(); i++)
+          inputs.v[i] *= float(1 << i / head_dim / attention::fp8_tile % 3 * 2);
+        const harness::HostTensors rounded = in_eight_bits(p, inputs);
+        const CallOfE4m3 call(p, rounded, of_tiles);
+        ASSERT_EQ(call.run(), FAW_OK) << faw_error();
+        const harness::Reference reference(p, rounded, false);
+        EXPECT_EQ(check_forward(call.results, p, reference, true).first_wrong(), "");
+      }
 }
 
 // Only the kernels know what scales in device memory are. On the engine it is the call that refuses them.
@@ -552,15 +555,16 @@ TEST_F(Capi, MakesNaNOfWhatNoScaleBelongsTo) {
   Problem p = small_problem();
   if (const std::string why = attention::not_for_hopper(p); !why.empty()) GTEST_SKIP() << why;
   p.eight_bits = attention::scale_of_tile;
-  const auto rounded = in_eight_bits(p, harness::make_inputs(p, harness::InputKind::spread, 7));
+  auto rounded = in_eight_bits(p, harness::make_inputs(p, harness::InputKind::spread, 7));
+  std::fill(rounded.q.begin(), rounded.q.end(), 0.f);  // scores of 0 are small whatever they are multiplied by
   constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (const char* name : {"q", "k", "v"})
     for (const float wrong : {0.f, -1.f, nan, infinity}) {
       SCOPED_TRACE(std::string("a scale of ") + name + " is " + std::to_string(wrong));
       CallOfE4m3 call(p, rounded, true);
       const auto [spoilt, buffer] = *name == 'q'   ? std::tie(call.q.scales, call.q_scales)
-                               : *name == 'k' ? std::tie(call.k.scales, call.k_scales)
-                                              : std::tie(call.v.scales, call.v_scales);
+                                    : *name == 'k' ? std::tie(call.k.scales, call.k_scales)
+                                                   : std::tie(call.v.scales, call.v_scales);
       spoilt.back() = wrong;
       buffer.upload(spoilt.data());
       if (faw_on_engine()) {
@@ -595,8 +599,7 @@ TEST_F(Capi, RefusesWrongTensorsInE4m3) {
     EXPECT_EQ(faw_error(), text);
   };
   using S = faw_scales;
-  refused(FAW_INVALID, "scales is NULL",
-          [](auto&, auto&, S&, const S*& scales, auto&) { scales = nullptr; });
+  refused(FAW_INVALID, "scales is NULL", [](auto&, auto&, S&, const S*& scales, auto&) { scales = nullptr; });
   refused(FAW_INVALID, "the scale of k is NULL", [](auto&, auto&, S& s, auto&, auto&) { s.k = nullptr; });
   refused(FAW_INVALID, "the scale of v is not aligned to 4 bytes", [](auto&, auto&, S& s, auto&, auto&) {
     s.v = reinterpret_cast<const float*>(reinterpret_cast<const char*>(s.v) + 2);

@@ -450,7 +450,7 @@ class Peers(BesideAStandInForTorch):
         (pointers, *_), _ = graph.execute_plan_at_index.call_args
         self.assertEqual([pointers[uid] for uid in (module.Q, module.K, module.V, module.SCALARS["scale_o"])],
                          ["q", "k", "v", "number 5"])
-        self.assertEqual(pointers[module.O], o.data_ptr())
+        self.assertEqual(pointers[module.RESULT], o.data_ptr())
         self.assertEqual(len(pointers), 3 + 6 + 2 + 1)
         o.float.return_value = 7
         self.assertEqual(candidate.output((o, 0.5)), 3.5)

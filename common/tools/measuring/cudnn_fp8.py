@@ -1,5 +1,5 @@
-"""cuDNN's attention in eight bits, from Python. Needs a GPU, PyTorch, whose cuDNN is the one that runs, and its frontend,
-of which PyTorch has none: pip install nvidia-cudnn-frontend."""
+"""cuDNN's attention in eight bits, from Python. Needs a GPU, PyTorch, whose cuDNN is the one that runs, and cuDNN's
+frontend, which PyTorch does not bring: pip install nvidia-cudnn-frontend."""
 
 import functools
 
@@ -9,7 +9,7 @@ import torch
 from tools.measuring.peers_check import E4M3_MAX
 
 SCALE_P = 256.0  # of the weights, which are at most 1, before they become e4m3
-Q, K, V, O, AMAX_P, AMAX_O = range(1, 7)  # names of tensors in a graph
+Q, K, V, RESULT, AMAX_P, AMAX_O = range(1, 7)  # names of tensors in a graph
 SCALARS = {name: 11 + number for number, name in enumerate(
     ("descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o"))}  # and of what is one number
 
@@ -20,8 +20,8 @@ def _handle():
 
 
 class Graph:
-    """The forward of one shape, compiled, which takes a second or two. q, k, v and o are e4m3 [B, H, N, D]: on Hopper it
-    gives nothing wider."""
+    """The forward of one shape, compiled, which takes a second or two. q, k, v and o are e4m3 [B, H, N, D]: on Hopper
+    it gives nothing wider."""
 
     def __init__(self, shape, causal):
         _, heads, rows, head_dim = shape
@@ -35,7 +35,7 @@ class Graph:
                    for name, uid in SCALARS.items()}
         o, _, amax_p, amax_o = graph.sdpa_fp8(q=q, k=k, v=v, **scalars, attn_scale=head_dim**-0.5,
                                               use_causal_mask=causal, generate_stats=False)
-        o.set_output(True).set_uid(O).set_dim(list(shape)).set_stride(strides).set_data_type(fp8)
+        o.set_output(True).set_uid(RESULT).set_dim(list(shape)).set_stride(strides).set_data_type(fp8)
         for amax, uid in ((amax_p, AMAX_P), (amax_o, AMAX_O)):
             amax.set_output(True).set_uid(uid).set_dim(one).set_stride(one).set_data_type(fp32)
         graph.validate()
@@ -70,5 +70,5 @@ class Attention:
 
     def __call__(self):
         o = torch.empty_like(self.tensors[0])
-        self.graph.run({**self.pointers, O: o.data_ptr()})
+        self.graph.run({**self.pointers, RESULT: o.data_ptr()})
         return o, self.unscale

@@ -447,7 +447,7 @@ class CudnnOfEightBits(Candidate):
 
     eight_bits = True
     directions = ("forward",)
-    output = staticmethod(lambda result: result[0].float() * result[1])
+    output = staticmethod(lambda tensor: tensor[0].float() * tensor[1])  # its values, and their scale
 
     def __init__(self):
         try:
@@ -756,9 +756,11 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}; `asked` are the extras; `at`
     hears whose turn it is; in_slices: back to back."""
     sets = make_sets(problem, direction, seed)
-    reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope, seen=seen_of(**asked),
+    q, k, v, *_ = sets[0]
+    reference = Reference(q, k, v, problem.causal, rope=rope, seen=seen_of(**asked),
                           **{name: value for name, value in asked.items() if name not in ("packed", "blocks")})
-    in_few_bits = OfEightBits(*sets[0][:3], problem.causal) if any(one.eight_bits for one in candidates) else None
+    some_in_eight_bits = any(one.eight_bits for one in candidates)
+    of_eight_bits = OfEightBits(q, k, v, problem.causal) if some_in_eight_bits else reference
     results: list[JsonObject] = []
     lanes: list[tuple[Lane, int, JsonObject]] = []
     bursts: list[tuple[back_to_back.Bursts, JsonObject]] = []
@@ -776,13 +778,13 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             if reason:
                 raise Skipped(reason)
             lane = Lane(candidate, direction, sets, problem.causal, asked)
-            judge = in_few_bits if candidate.eight_bits else reference
+            judge = of_eight_bits if candidate.eight_bits else reference
             wrong = lane.wrong(judge)
             if wrong:
                 result["wrong"] = wrong
                 continue
             result["error"], result["tolerance"] = judge.worst or (None, None)
-            if in_few_bits:
+            if some_in_eight_bits:
                 result["norm"] = judge.norm
             if isinstance(candidate, Chapter) and candidate.runs:
                 result["runs"] = candidate.runs(problem, direction)

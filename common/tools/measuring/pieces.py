@@ -147,8 +147,8 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
                               *(["--back-to-back"] if flag else [patience])), seconds, timed=True))
     for flag, seconds in {"": 70, "-b2b": 95}.items():
         planned.append(Piece(f"fp8{flag}",
-                             f"attention in eight bits, bf16, forward{', back to back' if flag else ''}: chapter 13 and "
-                             "the default, cuDNN in eight bits and in bf16",
+                             f"attention in eight bits, bf16, forward{', back to back' if flag else ''}: chapter 13, "
+                             "the default, and cuDNN in eight bits and in bf16",
                              ("peers", "--sweep=fp8", "--dtype=bf16", *(["--back-to-back"] if flag else [patience])),
                              seconds, timed=True))
     for dtype in ("fp16", "bf16"):
