@@ -515,8 +515,8 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   });
 }
 
-// Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. V is
-// transposed by a kernel before, as all rungs but `inside` have it, whose loop is slower by more than that kernel takes.
+// Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. A kernel
+// transposes V before: on its way, as in `inside`, it would take a stage and registers that the loop has use for.
 template <class R>
 void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
@@ -533,9 +533,8 @@ void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
 
 inline std::string not_of_e4m3(const Problem& p) {
   if (const std::string why = attention::not_for_hopper(p); !why.empty()) return why;
-  return p.head_dim == 64 || p.head_dim == 128 ? ""
-                                               : "head-dim is " + std::to_string(p.head_dim) +
-                                                     ": of tensors in e4m3 supported are 64 and 128";
+  if (p.head_dim == 64 || p.head_dim == 128) return "";
+  return "head-dim is " + std::to_string(p.head_dim) + ": of tensors in e4m3 supported are 64 and 128";
 }
 
 template <class R>

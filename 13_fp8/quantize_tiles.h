@@ -18,12 +18,12 @@ using attention::fp8_tile;
 
 // What a launch has in its workspace.
 struct EightBitTiles {
-  float *q_scales, *k_scales;             // [B, H, q_tiles], [B, Hkv, k_tiles]
-  float* v_exponents;                     // [B, Hkv, k_tiles], log2 of the scales
-  e4m3* q;                                // [B, H, Nq, D]
-  e4m3* k;                                // [B, Hkv, Nk, D]
-  e4m3* v;                                // [B, Hkv, D, keys]
-  int q_tiles, k_tiles, keys;             // tiles of a head; keys of them all: of those behind Nk V is zero
+  float *q_scales, *k_scales;  // [B, H, q_tiles], [B, Hkv, k_tiles]
+  float* v_exponents;          // [B, Hkv, k_tiles], log2 of the scales
+  e4m3* q;                     // [B, H, Nq, D]
+  e4m3* k;                     // [B, Hkv, Nk, D]
+  e4m3* v;                     // [B, Hkv, D, keys]
+  int q_tiles, k_tiles, keys;  // tiles of a head; keys of them all: of those behind Nk V is zero
 };
 
 // Q and K have a place there unless they are e4m3 already.
