@@ -260,7 +260,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     const float scale = p.scale * rotated * scales.q[q_tile] * k_scale;
     return scale > largest_scale ? largest_scale : scale;  // which leaves NaN
   };
-  const float v_scale = of_tiles ? exp2_approx(v_scales[0]) : v_scales[0];
+  const float v_first = v_scales[0], v_scale = of_tiles ? exp2_approx(v_first) : v_first;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   float part_reg[1][D / 8][4];  // of O, since it was last added up
@@ -277,7 +277,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     watch_step("2. x = S - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, scale);
     float bias = 0;
-    if constexpr (of_tiles) bias = v_scales[j] - v_scales[0], weight = exp2_approx(-bias);
+    if constexpr (of_tiles) bias = v_scales[j] - v_first, weight = exp2_approx(-bias);
     const bool above = subtract_max<!R::by_sums>(s_reg, rows, scale * log2_e, bias);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });

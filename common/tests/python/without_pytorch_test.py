@@ -71,7 +71,7 @@ class Declarations(unittest.TestCase):
     def test_the_functions(self):
         declared = dict(re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S))
         library = self.module.library
-        self.assertEqual(len(library.FUNCTIONS), 13)
+        self.assertEqual(len(library.FUNCTIONS), 14)
         for name, _, arguments in library.FUNCTIONS:
             parameters = declared[name].replace("void", "").split(",")
             self.assertEqual(len(arguments), len(list(filter(None, parameters))), name)
