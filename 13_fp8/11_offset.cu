@@ -6,6 +6,8 @@
 // eight times as large, too: those down to 2^-9 of the largest have all their bits, where it was 2^-6, and 2^-13 of it
 // is still something. A lane's sum of 32 weights is 256 at most then, so what sums tell stays true.
 //
+// It also takes tensors that are e4m3 already (take_tiles in quantize_tiles.h).
+//
 // Expected limit: as before.
 #include "forward.h"
 
@@ -26,6 +28,7 @@ struct Offset : Direct {
 extern const attention::Rung offset;
 constinit const attention::Rung offset = {.name = "offset",
                                           .idea = "the heaviest weight is 8, so that small ones keep their bits",
-                                          .forward = attention::padded<unpadded<Offset>>};
+                                          .forward = attention::padded<unpadded<Offset>>,
+                                          .from_e4m3 = of_e4m3<Offset>};
 
 }  // namespace fp8

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "attention/dispatch.h"
 #include "attention/padded.h"
@@ -128,7 +129,7 @@ struct Shared : Tiles<T, D, Shape<D, R::v>::stages, Shape<D>::queries>, RowsOfV<
 template <int D>
 using Queries = Ring<Shape<D>::queries>;
 
-// Scales of tensors, or of tiles.
+// Scales of tensors; or of tiles, of V as log2.
 struct Scales {
   const float *q, *k, *v;
   int q_tiles, k_tiles;  // of a head
@@ -245,9 +246,6 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Ro
   }
 }
 
-// The power of two that a tile of V is divided by, as its exponent.
-__device__ inline float exponent(float power_of_two) { return float(int(__float_as_uint(power_of_two) >> 23) - 127); }
-
 // What a consumer takes along from one tile to the next if they are joined: Q, and the first S.
 template <class R, int D>
 struct FromTileToTile {
@@ -282,9 +280,10 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   const float rotated = R::rounding == attention::rotated_tile ? 1.f / D : 1.f;
   constexpr float largest_scale = 0x1p126f;  // of a larger one the score 0 would become NaN
   const auto scale_of = [&](float k_scale) {
-    return fminf(p.scale * rotated * scales.q[q_tile] * k_scale, largest_scale);
+    const float scale = p.scale * rotated * scales.q[q_tile] * k_scale;
+    return scale > largest_scale ? largest_scale : scale;  // which leaves NaN
   };
-  const float v_scale = v_scales[0], v_exponent = exponent(v_scale);
+  const float v_first = v_scales[0], v_scale = of_tiles ? exp2_approx(v_first) : v_first;
 
   auto& [s_reg, q_reg, joined] = registers;
   float o_reg[1][D / 8][4] = {};
@@ -300,7 +299,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     watch_step("2. x = S - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, scale);
     float bias = 0;
-    if constexpr (of_tiles) bias = exponent(v_scales[j]) - v_exponent, weight = exp2_approx(-bias);
+    if constexpr (of_tiles) bias = v_scales[j] - v_first, weight = exp2_approx(-bias);
     const bool above = subtract_max<!R::by_sums>(s_reg, rows, scale * log2_e, bias);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });
@@ -530,33 +529,40 @@ __global__ void __launch_bounds__(threads<D>, 1)
   }
 }
 
-template <class R, class T, int D>
-void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto tensors = attention::tensors_of<T>(args);
+inline Scales tile_scales(const EightBitTiles& eight) {
+  return {eight.q_scales, eight.k_scales, eight.v_exponents, eight.q_tiles, eight.k_tiles};
+}
+
+// The loop, of tensors in eight bits.
+template <class R, class T, int D, class Eight>
+void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const Scales& scales, cudaStream_t stream) {
   const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
   const auto rows_of = [](const e4m3* x, int matrices, int rows, int box_rows) {
     constexpr int columns = bytes_of_row<D, e4m3>, pages = D / columns;
     return tensor_map(x, {columns, rows, pages, matrices}, {D, columns, int64_t(D) * rows},
                       {columns, box_rows, pages, 1});
   };
-  const auto attend = [&](const auto& eight, const Scales& scales) {
-    const auto tiles = attention::all_tiles<Br<D>>(p);
-    const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-    const TensorMap v_map = R::v == V::rows ? rows_of(eight.v, kv_heads, p.seq_k, Bc)
-                                            : tensor_map(eight.v, {eight.keys, D, kv_heads},
-                                                         {eight.keys, int64_t(eight.keys) * D}, {Bc, D, 1});
-    launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
-           rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
-           tile_map<D>(tensors.o, heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
-  };
+  const TensorMap v_map = R::v == V::rows ? rows_of(eight.v, kv_heads, p.seq_k, Bc)
+                                          : tensor_map(eight.v, {eight.keys, D, kv_heads},
+                                                       {eight.keys, int64_t(eight.keys) * D}, {Bc, D, 1});
+  const auto tiles = attention::all_tiles<Br<D>>(p);
+  const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
+  launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
+         rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
+         tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
+}
+
+template <class R, class T, int D>
+void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  const auto tensors = attention::tensors_of<T>(args);
   if constexpr (R::rounding < attention::scale_of_tile) {
     const EightBits eight = in_workspace(p, args.workspace);
     quantize<T, D, R::v>(p, tensors, eight, stream);
-    attend(eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0});
+    attend<R, T, D>(p, args, eight, {eight.scales, eight.scales + 1, eight.scales + 2, 0, 0}, stream);
   } else {
-    const EightBitTiles eight = tiles_in_workspace(p, args.workspace);
+    const EightBitTiles eight = tiles_in_workspace(p, args.workspace, false);
     quantize_tiles<T, D, R::rounding == attention::rotated_tile>(p, tensors, eight, stream);
-    attend(eight, {eight.q_scales, eight.k_scales, eight.v_scales, eight.q_tiles, eight.k_tiles});
+    attend<R, T, D>(p, args, eight, tile_scales(eight), stream);
   }
 }
 
@@ -573,13 +579,42 @@ void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t str
     attention::by_dtype_and_head_dim<64, 128>(p, run_of);
 }
 
+// Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. A kernel
+// transposes V before: on its way, as in `inside`, it would take a stage and registers that the loop has use for.
+template <class R>
+void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    EightBitTiles eight = tiles_in_workspace(p, args.workspace, true);
+    eight.q = static_cast<e4m3*>(const_cast<void*>(args.q)), eight.k = static_cast<e4m3*>(const_cast<void*>(args.k));
+    const unsigned blocks = unsigned(p.batch * p.kv_heads) * eight.k_tiles + unsigned(p.batch * p.heads);
+    launch(take_tiles<D>, {blocks, EightBits::parts, 0, stream}, static_cast<const e4m3*>(args.v), args.scales, p,
+           eight);
+    Problem unrotated = p;
+    if (R::rounding == attention::rotated_tile) unrotated.scale *= D;
+    attend<R, T, D>(unrotated, args, eight, tile_scales(eight), stream);
+  });
+}
+
+inline std::string not_of_e4m3(const Problem& p) {
+  if (const std::string why = attention::not_for_hopper(p); !why.empty()) return why;
+  if (p.head_dim == 64 || p.head_dim == 128) return "";
+  return "head-dim is " + std::to_string(p.head_dim) + ": of tensors in e4m3 supported are 64 and 128";
+}
+
 template <class R>
 constexpr attention::Forward unpadded = {
     .unsupported = to_256<R> ? attention::not_for_hopper_to_256 : attention::not_for_hopper,
-    .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes,
+    .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes<false>,
     .run = run_of_head_dim<R>,
     .writes_lse = true,
     .eight_bits = R::rounding,
     .cuts_sums = R::flush == 0};
+
+template <class R>
+constexpr attention::Forward of_e4m3 = {.unsupported = not_of_e4m3,
+                                        .workspace_bytes = tiles_workspace_bytes<true>,
+                                        .run = run_of_e4m3<R>,
+                                        .writes_lse = true,
+                                        .eight_bits = attention::scale_of_tile};
 
 }  // namespace fp8

@@ -54,6 +54,13 @@ struct BlockMask {
   const uint32_t* bits = nullptr;
 };
 
+// What the elements of Q, K and V are to be multiplied by, if these are e4m3: one number each or, of tiles, one for
+// each fp8_tile rows of a head. Any numbers above 0; what is not makes NaN of the results.
+struct ScalesOfE4m3 {
+  const float *q = nullptr, *k = nullptr, *v = nullptr;  // [1]; or [B, H, tiles of Nq], [B, Hkv, tiles of Nk] twice
+  bool of_tiles = false;
+};
+
 struct ForwardArgs {
   const void* q;    // [B, H, Nq, D]
   const void* k;    // [B, Hkv, Nk, D]
@@ -70,6 +77,7 @@ struct ForwardArgs {
   const int* cu_seqlens_k = nullptr;  // 0 first, none below the one before it, the last at most total_q or total_k
   BlockMask blocks = {};
   bool zero_rest = false;  // rows of results behind the last sequence become zeros; else nobody writes them
+  ScalesOfE4m3 scales = {};
 };
 
 struct BackwardArgs {
@@ -134,6 +142,7 @@ struct Rung {
   const char* idea;  // what it adds, in one sentence
   Forward forward = {};
   Backward backward = {};
+  Forward from_e4m3 = {};  // of Q, K and V that are e4m3 already, with ForwardArgs::scales; O has Problem::dtype
 };
 
 }  // namespace attention

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -76,7 +77,9 @@ const Chapter* find_chapter(const char* name) {
 bool has(const Rung& rung, const Forward Rung::*direction) { return bool(rung.*direction); }
 bool has(const Rung& rung, const Backward Rung::*direction) { return bool(rung.*direction); }
 
-const char* name_of(const Forward Rung::*) { return "forward"; }
+const char* name_of(const Forward Rung::*direction) {
+  return direction == &Rung::forward ? "forward" : "forward of tensors in e4m3";
+}
 const char* name_of(const Backward Rung::*) { return "backward"; }
 
 // Null if there is none of that name; of no name, if no rung has the direction.
@@ -270,6 +273,34 @@ attention::BlockMask to_block_mask(const faw_extras& from, const Problem& p, boo
   return mask;
 }
 
+// Scales, which on the engine are the host's own numbers, too.
+static_assert(FAW_FP8_TILE == attention::fp8_tile);
+attention::ScalesOfE4m3 to_scales(const faw_scales* from, const Problem& p) {
+  if (!from) refuse("scales is NULL");
+  if (from->of_tiles != 0 && from->of_tiles != 1)
+    refuse("of_tiles is " + std::to_string(from->of_tiles) + ": it must be 0 or 1");
+  const auto numbers = [&](int heads, int rows) {
+    return from->of_tiles ? size_t(p.batch) * heads * ((rows + FAW_FP8_TILE - 1) / FAW_FP8_TILE) : 1;
+  };
+  const struct {
+    const char* name;
+    const float* scales;
+    size_t size;
+  } all[] = {{"q", from->q, numbers(p.heads, p.seq_q)},
+             {"k", from->k, numbers(p.kv_heads, p.seq_k)},
+             {"v", from->v, numbers(p.kv_heads, p.seq_k)}};
+  for (const auto& [name, scales, size] : all) {
+    if (!scales) refuse(std::string("the scale of ") + name + " is NULL");
+    if (reinterpret_cast<uintptr_t>(scales) % sizeof(float) != 0)
+      refuse(std::string("the scale of ") + name + " is not aligned to 4 bytes");
+    for (size_t i = 0; !on_gpu && i < size; i++)
+      if (!(scales[i] > 0 && std::isfinite(scales[i])))
+        refuse("a scale of " + std::string(name) + " is " + std::to_string(scales[i]) +
+               ": it must be above 0 and finite");
+  }
+  return {from->q, from->k, from->v, from->of_tiles != 0};
+}
+
 // What a call gives to kernels beside the tensors; all of it is contiguous and without extras if the problem has none.
 template <class Args>
 void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
@@ -419,6 +450,10 @@ int faw_has_backward(const char* chapter, const char* rung) {
   return find_pass(chapter, rung, &Rung::backward) != nullptr;
 }
 
+int faw_has_forward_e4m3(const char* chapter, const char* rung) {
+  return find_pass(chapter, rung, &Rung::from_e4m3) != nullptr;
+}
+
 int faw_writes_lse(const char* chapter, const char* rung) {
   const Forward* pass = find_pass(chapter, rung, &Rung::forward);
   return pass && pass->writes_lse;
@@ -482,6 +517,26 @@ faw_status faw_forward(const char* chapter, const char* rung, const faw_problem*
     require_workspace(pass, p, workspace);
     attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, *problem)};
     add_extras(args, p, *problem);
+    pass.run(p, args, static_cast<cudaStream_t>(stream));
+  });
+}
+
+faw_status faw_forward_e4m3_workspace(const char* chapter, const char* rung, const faw_problem* problem,
+                                      size_t* bytes) {
+  return workspace_bytes(chapter, rung, &Rung::from_e4m3, problem, bytes);
+}
+
+faw_status faw_forward_e4m3(const char* chapter, const char* rung, const faw_problem* problem, const void* q,
+                            const void* k, const void* v, const faw_scales* scales, void* o, float* lse,
+                            void* workspace, void* stream) {
+  return guarded([&] {
+    const Problem p = to_problem(chapter, problem);
+    const Forward& pass = require_pass(chapter, rung, &Rung::from_e4m3, p);
+    require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}});
+    if (pass.writes_lse) require_pointers({{"lse", lse}});
+    require_workspace(pass, p, workspace);
+    attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, *problem)};
+    args.scales = to_scales(scales, p);
     pass.run(p, args, static_cast<cudaStream_t>(stream));
   });
 }

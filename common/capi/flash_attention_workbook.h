@@ -7,7 +7,8 @@
  *   k, v, dk, dv    [batch, kv_heads, seq_k, head_dim]   fp16 or bf16
  *   lse             [batch, heads,    seq_q]             fp32, natural logarithm
  *
- * where v may have a head dim of its own, which o, d_o and dv share with it (faw_problem's head_dim_v).
+ * where v may have a head dim of its own, which o, d_o and dv share with it (faw_problem's head_dim_v), and where
+ * faw_forward_e4m3 takes q, k and v in eight bits.
  *
  * Chapters and rungs go by name: "05_online_softmax". A rung of NULL is the chapter's result, the last of its rungs
  * that has the direction asked for.
@@ -141,6 +142,9 @@ const char* faw_rung(const char* chapter, int index);
 int faw_has_forward(const char* chapter, const char* rung);
 int faw_has_backward(const char* chapter, const char* rung);
 
+/* 1 if the rung (NULL: any rung of the chapter) has a forward of tensors in e4m3, faw_forward_e4m3; else 0. */
+int faw_has_forward_e4m3(const char* chapter, const char* rung);
+
 /* 1 if the rung's forward writes lse, 0 if it leaves it untouched. */
 int faw_writes_lse(const char* chapter, const char* rung);
 
@@ -175,6 +179,29 @@ faw_status faw_backward_workspace(const char* chapter, const char* rung, const f
  * write it. The contents of the workspace are undefined before and after. */
 faw_status faw_forward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
                        const void* v, void* o, float* lse, void* workspace, void* stream);
+
+/* What the elements of q, k and v in e4m3 are to be multiplied by: fp32, device memory. If of_tiles is 0, one number
+ * each. If it is 1, one for each FAW_FP8_TILE rows of a head, the last ones of which may be fewer:
+ *
+ *   q      [batch, heads,    ceil(seq_q / FAW_FP8_TILE)]
+ *   k, v   [batch, kv_heads, ceil(seq_k / FAW_FP8_TILE)]
+ *
+ * All have to be above 0 and finite. Else results are NaN: only the kernels can know. (On the SIMT engine it is the
+ * call that refuses.) */
+typedef struct {
+  const float *q, *k, *v;
+  int of_tiles;
+} faw_scales;
+#define FAW_FP8_TILE 128
+
+/* The same of q, k and v that are e4m3 already: bytes of 1 sign, 4 exponent and 3 mantissa bits, without infinities,
+ * the largest 448 (OCP 8-bit Floating Point Specification; PyTorch's float8_e4m3fn). o is of the problem's dtype, and
+ * the problem has no extras and a head_dim of 64 or 128. Nothing is rounded but the softmax's weights, which become
+ * e4m3, and o. */
+faw_status faw_forward_e4m3_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);
+faw_status faw_forward_e4m3(const char* chapter, const char* rung, const faw_problem* problem, const void* q,
+                            const void* k, const void* v, const faw_scales* scales, void* o, float* lse,
+                            void* workspace, void* stream);
 
 /* q, k, v, o, lse, d_o -> dq, dk, dv; o and lse are the forward's. */
 faw_status faw_backward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,

@@ -12,6 +12,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/SymInt.h>
+#include <torch/csrc/Dtype.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -103,18 +104,22 @@ std::string as_given(at::IntArrayRef axes, bool packed) {
   return part(at::IntArrayRef(std::array<int64_t, 3>{axes[2], axes[1], axes[3]}));
 }
 
-void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool packed) {
+void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool packed, bool in_e4m3 = false) {
   CHECK_VALUE(tensor.device().type() == device_type || (!tensor.is_same(q) && tensor.device() == q.device()), name,
               " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA", " tensor",
               device_type == c10::kCPU ? ", as the library is the SIMT engine's" : "");
   CHECK_VALUE(tensor.device() == q.device(), name, " is on ", tensor.device(), " and q is on ", q.device(),
               ": all tensors must be on one device");
-  CHECK_VALUE(tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16, name, " is ",
+  CHECK_VALUE(!in_e4m3 || tensor.scalar_type() == at::kFloat8_e4m3fn, name, " is ", dtype_name(tensor),
+              ": supported is torch.float8_e4m3fn");
+  CHECK_VALUE(in_e4m3 || tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16, name, " is ",
               dtype_name(tensor), ": supported are torch.float16 and torch.bfloat16");
   CHECK_VALUE(tensor.scalar_type() == q.scalar_type(), name, " is ", dtype_name(tensor), " and q is ", dtype_name(q),
               ": all tensors must have one dtype");
   CHECK_VALUE(tensor.dim() == 4, name, " has shape ", tensor.sizes(),
               ": it must be [batch, heads, sequence, head_dim]");
+  CHECK_VALUE(!in_e4m3 || tensor.is_contiguous(), name, " has strides ", tensor.strides(), ": pass ", name,
+              ".contiguous()");
   // What is contiguous as it was given has a wrong head_dim and no wrong strides: the plan says so.
   CHECK_VALUE(has_whole_rows(tensor) || (packed && tensor.transpose(1, 2).is_contiguous()), name, " has strides ",
               as_given(tensor.strides(), packed),
@@ -133,14 +138,14 @@ std::array<int64_t, 4> shape_with(const Tensor& tensor, int64_t head_dim) {
   return {tensor.size(0), tensor.size(1), tensor.size(2), head_dim};
 }
 
-void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool packed) {
-  check_tensor("q", q, q, packed);
-  check_tensor("k", k, q, packed);
+void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool packed, bool in_e4m3 = false) {
+  check_tensor("q", q, q, packed, in_e4m3);
+  check_tensor("k", k, q, packed, in_e4m3);
   CHECK_VALUE(!packed || q.size(0) == 1, "q has shape ", q.sizes(),
               ": of packed sequences it must be [1, heads, total, head_dim]");
   CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", as_given(k.sizes(), packed), " and q ",
               as_given(q.sizes(), packed), packed ? ": head_dim must be equal" : ": batch and head_dim must be equal");
-  check_tensor("v", v, q, packed);
+  check_tensor("v", v, q, packed, in_e4m3);
   check_shape("v", v, shape_with(k, v.size(3)), packed);
   CHECK_VALUE(v.size(3) > 0 || k.size(3) == 0, "v has shape ", as_given(v.sizes(), packed),
               ": its head_dim must be at least 1");
@@ -289,6 +294,14 @@ void add_block_sizes(faw_extras& to, const Extras& from) {
   to.block_listed = int(from.block_tiles->size(1)), to.block_cuts = int(from.block_bits->size(1));
 }
 
+// An empty problem runs nowhere, but what is refused, and who would take it, is that of one with something in it.
+faw_problem with_something_in_it(faw_problem problem) {
+  for (int faw_problem::*size : {&faw_problem::batch, &faw_problem::seq_q, &faw_problem::seq_k})
+    problem.*size = std::max(problem.*size, 1);
+  if (problem.heads == 0) problem.heads = problem.kv_heads = 1;
+  return problem;
+}
+
 Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
                float scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   check_axes("q", q, extras.packed());
@@ -331,12 +344,8 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
     asked.block_begin = &some_begin;
     add_block_sizes(asked, extras);
   }
-  // An empty problem runs nowhere, but what is refused, and who would take it, is that of one with something in it.
-  faw_problem problem = plan.problem;
+  faw_problem problem = with_something_in_it(plan.problem);
   problem.extras = &asked;
-  for (int faw_problem::*size : {&faw_problem::batch, &faw_problem::seq_q, &faw_problem::seq_k})
-    problem.*size = std::max(problem.*size, 1);
-  if (problem.heads == 0) problem.heads = problem.kv_heads = 1;
   if (rung) plan.rung = std::string(*rung);
   if (chapter) {
     plan.chapter = *chapter;
@@ -525,6 +534,56 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   return {o, lse};
 }
 
+// (o, lse) of q, k and v that are e4m3, with a scale each, or one for each FAW_FP8_TILE rows of a head.
+std::tuple<Tensor, Tensor> forward_e4m3(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& q_scale,
+                                        const Tensor& k_scale, const Tensor& v_scale, bool causal,
+                                        std::optional<double> scale, std::string_view chapter_name, Name rung_name,
+                                        at::ScalarType out_dtype) {
+  check_inputs(q, k, v, false, true);
+  for (const auto& [name, tensor] : {std::pair("q", &q), {"k", &k}, {"v", &v}}) check_axes(name, *tensor, false);
+  CHECK_VALUE(out_dtype == at::kHalf || out_dtype == at::kBFloat16, "out_dtype is torch.",
+              c10::getDtypeNames(out_dtype).first, ": supported are torch.float16 and torch.bfloat16");
+  const bool of_tiles = q_scale.dim() == 3;
+  const auto check_scale = [&](const char* name, const Tensor& given, const Tensor& of) {
+    const std::array<int64_t, 3> tiles = {of.size(0), of.size(1), (of.size(2) + FAW_FP8_TILE - 1) / FAW_FP8_TILE};
+    const std::array<int64_t, 1> one = {1};
+    return check_fp32(name, given, of_tiles ? at::IntArrayRef(tiles) : at::IntArrayRef(one), q);
+  };
+  const faw_scales scales = {check_scale("q_scale", q_scale, q), check_scale("k_scale", k_scale, k),
+                             check_scale("v_scale", v_scale, v), of_tiles};
+  const c10::DeviceGuard guard(q.device());
+  const std::string chapter(chapter_name), rung(rung_name.value_or(""));
+  const char* const named = rung_name ? rung.c_str() : nullptr;
+  faw_problem problem = {.batch = int(q.size(0)),
+                         .heads = int(q.size(1)),
+                         .kv_heads = int(k.size(1)),
+                         .seq_q = int(q.size(2)),
+                         .seq_k = int(k.size(2)),
+                         .head_dim = int(q.size(3)),
+                         .dtype = out_dtype == at::kHalf ? FAW_FP16 : FAW_BF16,
+                         .causal = causal,
+                         .scale = scale ? float(*scale) : faw_default_scale(int(q.size(3))),
+                         .rope_cos = nullptr,
+                         .rope_sin = nullptr,
+                         .extras = nullptr,
+                         .head_dim_v = int(v.size(3))};
+  faw_problem asked = with_something_in_it(problem);
+  size_t bytes = 0;
+  require(faw_forward_e4m3_workspace(chapter.c_str(), named, &asked, &bytes));
+  const Tensor o = at::empty(q.sizes(), q.options().dtype(out_dtype));
+  const Tensor lse = at::empty(q.sizes().slice(0, 3), q.options().dtype(at::kFloat));
+  if (q.numel() == 0 || k.numel() == 0) {
+    o.zero_();
+    lse.fill_(-std::numeric_limits<float>::infinity());
+    return {o, lse};
+  }
+  const c10::DataPtr workspace = allocate(bytes);
+  require(faw_forward_e4m3(chapter.c_str(), named, &problem, q.const_data_ptr(), k.const_data_ptr(), v.const_data_ptr(),
+                           &scales, o.mutable_data_ptr(), lse.mutable_data_ptr<float>(), workspace.get(),
+                           current_stream(q)));
+  return {o, lse};
+}
+
 // (dq, dk, dv, dsink); without a sink dsink has no elements.
 std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
     const Tensor& any_d_o, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o, const Tensor& lse,
@@ -599,6 +658,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> call_backward(const Arguments&... arg
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("flash_attention_workbook::backward", "")
                              .typed<WithSymbols<decltype(backward)>::type>();
+  return op.call(arguments...);
+}
+
+template <class... Arguments>
+std::tuple<Tensor, Tensor> call_forward_e4m3(const Arguments&... arguments) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("flash_attention_workbook::forward_e4m3", "")
+                             .typed<decltype(forward_e4m3)>();
   return op.call(arguments...);
 }
 
@@ -726,13 +793,18 @@ TORCH_LIBRARY(flash_attention_workbook, library) {
       "max_seqlen_q=0, SymInt max_seqlen_k=0, Tensor? block_begin=None, Tensor? block_tiles=None, Tensor? "
       "block_bits=None) -> (Tensor, Tensor, Tensor, Tensor)",
       tags);
+  library.def(
+      "forward_e4m3(Tensor q, Tensor k, Tensor v, Tensor q_scale, Tensor k_scale, Tensor v_scale, bool causal, float? "
+      "scale, str chapter, str? rung, ScalarType out_dtype) -> (Tensor, Tensor)",
+      tags);
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {  // one of them, to be refused
     library.impl("forward", torch::dispatch(key, forward));
     library.impl("backward", torch::dispatch(key, backward));
+    library.impl("forward_e4m3", torch::dispatch(key, forward_e4m3));
   }
   library.impl("forward", torch::dispatch(c10::DispatchKey::Autograd, forward_for_autograd));
-  library.impl("backward",
-               torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+  for (const char* name : {"backward", "forward_e4m3"})
+    library.impl(name, torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
   library.impl("forward", torch::dispatch(autocast_key(), forward_for_autocast));
 }
 
@@ -867,9 +939,35 @@ PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   END_HANDLE_TH_ERRORS
 }
 
+// The operator forward_e4m3, likewise, with its 11 arguments in order.
+PyObject* python_forward_e4m3(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  TORCH_CHECK_TYPE(count == 11, message("forward_e4m3 takes 11 arguments: it was given ", count));
+  const Tensor &q = tensor_in("q", arguments[0]), &k = tensor_in("k", arguments[1]), &v = tensor_in("v", arguments[2]);
+  const Tensor& q_scale = tensor_in("q_scale", arguments[3]);
+  const Tensor& k_scale = tensor_in("k_scale", arguments[4]);
+  const Tensor& v_scale = tensor_in("v_scale", arguments[5]);
+  const bool causal = causal_in(arguments[6]);
+  const std::optional<double> scale = scale_in(arguments[7]);
+  const Name chapter = name_in("chapter", arguments[8]), rung = name_in("rung", arguments[9]);
+  CHECK_VALUE(chapter, "chapter is None: it must be a name");
+  CHECK_VALUE(THPDtype_Check(arguments[10]), "out_dtype is ", repr(arguments[10]),
+              ": it must be torch.float16 or torch.bfloat16");
+  const at::ScalarType out_dtype = reinterpret_cast<THPDtype*>(arguments[10])->scalar_type;
+  std::tuple<Tensor, Tensor> output;
+  {
+    const py::gil_scoped_release others_may_run;
+    output = call_forward_e4m3(q, k, v, q_scale, k_scale, v_scale, causal, scale, *chapter, rung, out_dtype);
+  }
+  return tuple_of(std::move(output));
+  END_HANDLE_TH_ERRORS
+}
+
 PyMethodDef functions[] = {
     {"forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_forward)), METH_FASTCALL, nullptr},
     {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_backward)), METH_FASTCALL, nullptr},
+    {"forward_e4m3", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_forward_e4m3)), METH_FASTCALL,
+     nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "_operators", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};

@@ -10,6 +10,7 @@
     o = faw.attention_packed(q, k, v, begin, begin, longest, longest, causal=True)   # documents of unequal length
     o = faw.attention(q, k, v, blocks=faw.block_mask(seen, seq_q=n, seq_k=n))   # what a function of (b, h, i, j) says
     o = faw.attention_fp8(q, k, v, causal=True)                            # in eight bits, on Hopper; no gradients
+    o = faw.attention_fp8(q8, k8, v8, q_scale=a, k_scale=b, v_scale=c)     # of tensors in e4m3 with their scales
     o = faw.sdpa(query, key, value, is_causal=True)                        # as PyTorch's scaled_dot_product_attention
     o = faw.sdpa(query, key, value, attn_mask=mask)                        # a causal mask, a window, or any other band
 

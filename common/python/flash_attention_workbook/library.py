@@ -41,6 +41,7 @@ FUNCTIONS = [  # of that header, those that are called from here: name, result, 
     ("faw_rung", _NAME, [_NAME, ctypes.c_int]),
     ("faw_has_forward", ctypes.c_int, [_NAME, _NAME]),
     ("faw_has_backward", ctypes.c_int, [_NAME, _NAME]),
+    ("faw_has_forward_e4m3", ctypes.c_int, [_NAME, _NAME]),
     ("faw_writes_lse", ctypes.c_int, [_NAME, _NAME]),
     ("faw_rotates", ctypes.c_int, [_NAME]),
     ("faw_rounds_to_eight_bits", ctypes.c_int, [_NAME]),
@@ -94,6 +95,7 @@ def _read_book():
                                     "backward": bool(_library.faw_has_backward(chapter, rung)),
                                     "lse": bool(_library.faw_writes_lse(chapter, rung)),
                                     "rope": bool(_library.faw_rotates(chapter)),
+                                    "e4m3": bool(_library.faw_has_forward_e4m3(chapter, rung)),
                                     "eight_bits": bool(_library.faw_rounds_to_eight_bits(chapter)),
                                     "general": bool(_library.faw_is_general(chapter))}
     return book
@@ -103,10 +105,10 @@ BOOK = _read_book()  # the library's, which does not change
 
 
 def chapters():
-    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool, "eight_bits": bool, "general":
-    bool}}}, in the order of the book. In eight bits q, k and v are rounded to e4m3 first, each with a scale of its own,
-    and so is what multiplies v. Not general are chapters that are made for few problems, and slower at the others that
-    they take."""
+    """{chapter: {rung: {"forward": bool, "backward": bool, "lse": bool, "rope": bool, "e4m3": bool, "eight_bits": bool,
+    "general": bool}}}, in the order of the book. In eight bits q, k and v are rounded to e4m3 first, and so is what
+    multiplies v; a rung with "e4m3" takes them in e4m3 too. Not general are chapters that are made for few problems,
+    and slower at the others that they take."""
     return {chapter: {rung: dict(has) for rung, has in rungs.items()} for chapter, rungs in BOOK.items()}
 
 

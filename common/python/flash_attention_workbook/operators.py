@@ -155,6 +155,14 @@ def _(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left=
             q.new_empty(0 if sink is None else q.shape[1], dtype=torch.float32))
 
 
+@torch.library.register_fake("flash_attention_workbook::forward_e4m3")
+def _(q, k, v, q_scale, k_scale, v_scale, causal, scale, chapter, rung, out_dtype):
+    for name, tensor in (("k", k), ("v", v), ("q_scale", q_scale), ("k_scale", k_scale), ("v_scale", v_scale)):
+        if tensor.device != q.device:
+            raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
+    return q.new_empty(q.shape, dtype=out_dtype), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+
 def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
     """(chapter, rung, backward_chapter, backward_rung) to take where gradients are wanted; None stands for the
     default."""
@@ -196,22 +204,82 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
                     *_extras(q, window, softcap, alibi, sink, blocks=_checked(blocks, q, k)))[0]
 
 
-FP8_CHAPTER = "13_fp8"
+FP8_CHAPTER, FP8_TILE = "13_fp8", 128
 
 
-def attention_fp8(q, k, v, causal=False, scale=None, rung=None):
-    """softmax(scale q k^T) v as o, of fp16 or bf16 q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight
-    bits: kernels of chapter 13 make e4m3 and scales of q, k and v, and o is of their type. D is at most 128. The error
-    of o is a few percent in the norm, see the chapter's lesson. On a GPU of compute capability 9.0 alone.
+def _scale_of(name, scale, x):
+    """A scale as a tensor on x's device: [1], or one for each FP8_TILE rows of a head. What a tensor holds, only the
+    kernels can know, and the engine."""
+    if isinstance(scale, (int, float)):
+        if not 0 < scale <= torch.finfo(torch.float32).max:
+            raise ValueError(f"{name} is {scale!r}: it must be above 0 and finite, as fp32 has it")
+        return torch.full((1,), float(scale), dtype=torch.float32, device=x.device)
+    if not isinstance(scale, torch.Tensor):
+        raise ValueError(f"{name} is a {type(scale).__name__}: it must be a number or a torch.Tensor")
+    tiles = [*x.shape[:2], -(-x.shape[2] // FP8_TILE)]
+    if scale.dim() < 3 and scale.numel() == 1:
+        scale = scale.reshape(1)
+    elif list(scale.shape) != tiles:
+        raise ValueError(f"{name} has shape {list(scale.shape)}: it must have one element, or be {tiles}, with one for "
+                         f"each {FP8_TILE} rows of a head")
+    return scale.contiguous()
+
+
+def _from_e4m3(tensors, scales, causal, scale, rung, out_dtype):
+    """attention_fp8 of tensors in e4m3, {name: tensor}, with {name: scale}."""
+    for name, x in tensors.items():
+        if x.dtype != torch.float8_e4m3fn:
+            raise ValueError(f"{name} is {x.dtype} and another tensor is torch.float8_e4m3fn: q, k and v must have one "
+                             "dtype")
+        if scales[f"{name}_scale"] is None:
+            raise ValueError(f"{name} is torch.float8_e4m3fn and {name}_scale is not given: pass what its elements are "
+                             "to be multiplied by")
+        if x.dim() != 4:
+            raise ValueError(f"{name} has shape {list(x.shape)}: it must be [batch, heads, sequence, head_dim]")
+    found = [_scale_of(name, one, x) for (name, one), x in zip(scales.items(), tensors.values())]
+    if any([one.dim() == 3 for one in found]):  # then all of them
+        found = [one if one.dim() == 3 else one.expand(*x.shape[:2], -(-x.shape[2] // FP8_TILE)).contiguous()
+                 for one, x in zip(found, tensors.values())]
+    call = (torch.ops.flash_attention_workbook.forward_e4m3.default if torch.compiler.is_compiling() else
+            _operators.forward_e4m3)
+    return call(*tensors.values(), *found, causal, scale, FP8_CHAPTER, rung,
+                torch.bfloat16 if out_dtype is None else out_dtype)[0]
+
+
+def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_scale=None, v_scale=None,
+                  out_dtype=None):
+    """softmax(scale q k^T) v as o, of q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight bits. The
+    error of o is a few percent in the norm, see the lesson of chapter 13. On a GPU of compute capability 9.0 alone.
+
+    Of fp16 or bf16 tensors, kernels make e4m3 and scales, and o is of their type. D is at most 128.
+
+    Or they are torch.float8_e4m3fn already, contiguous, with D = 64 or 128. Then q_scale, k_scale and v_scale say what
+    their elements are to be multiplied by: a number, a tensor with one element, or fp32 with one for each 128 rows of a
+    head, [B, H, ceil(Nq / 128)] and [B, Hkv, ceil(Nk / 128)]. They must be above 0 and finite; of a tensor only the
+    kernels can know, and make NaN of what depends on another one. o is of out_dtype, torch.bfloat16 unless
+    torch.float16 is said.
 
     No gradients: none is defined of what is rounded so.
     """
-    _require_tensors(q=q, k=k, v=v)
-    wanting = [name for name, x in (("q", q), ("k", k), ("v", v)) if x.requires_grad]
+    tensors, scales = {"q": q, "k": k, "v": v}, {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
+    _require_tensors(**tensors)
+    wanting = [name for name, x in (tensors | scales).items() if isinstance(x, torch.Tensor) and x.requires_grad]
     if torch.is_grad_enabled() and wanting:
         raise ValueError(f"{', '.join(wanting)} require gradients and attention_fp8 has none: use torch.no_grad(), "
                          "or attention()")
     library.check_names(FP8_CHAPTER, rung)
+    if any([x.dtype == torch.float8_e4m3fn for x in tensors.values()]):
+        return _from_e4m3(tensors, scales, causal, scale, rung, out_dtype)
+    for name, x in tensors.items():
+        if x.dtype.itemsize == 1:
+            raise ValueError(f"{name} is {x.dtype}: supported are torch.float16, torch.bfloat16 and, with scales, "
+                             "torch.float8_e4m3fn")
+        if scales[f"{name}_scale"] is not None:
+            raise ValueError(f"{name}_scale is given and {name} is {x.dtype}: scales are of torch.float8_e4m3fn "
+                             "tensors")
+    if out_dtype not in (None, q.dtype):
+        raise ValueError(f"out_dtype is {out_dtype} and q is {q.dtype}: o has another dtype than q only if q is "
+                         "torch.float8_e4m3fn")
     return _forward(q, k, v, None, None, causal, scale, FP8_CHAPTER, rung, None, None, *_extras(q, *[None] * 4))[0]
 
 

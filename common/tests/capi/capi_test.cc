@@ -17,6 +17,7 @@
 #include "attention/block_mask.h"
 #include "capi/all_chapters.h"
 #include "capi/flash_attention_workbook.h"
+#include "device/fp8.h"
 #include "harness/tensors.h"
 #include "harness/verdict.h"
 #include "tests/chapter/cases.h"
@@ -461,6 +462,158 @@ TEST_F(Capi, TakesABlockMask) {
   extras.softcap = 0;
   extras.block_cuts = 1;
   if (!on_gpu) refused("has the bits of number 1: it must be from -1 to 0");
+}
+
+// A tensor in e4m3, and its scales: one, or one for each tile of a head.
+struct InE4m3 {
+  std::vector<__nv_fp8_e4m3> bytes;
+  std::vector<float> scales;
+
+  InE4m3(const std::vector<float>& x, int rows, int columns, bool of_tiles) : bytes(x.size()) {
+    const size_t head = size_t(rows) * columns, tile = size_t(attention::fp8_tile) * columns;
+    for (size_t begin = 0, end; begin < x.size(); begin = end) {
+      end = of_tiles ? std::min(begin + tile, begin / head * head + head) : x.size();
+      float largest = 0;
+      for (size_t i = begin; i < end; i++) largest = std::max(largest, std::abs(x[i]));
+      scales.push_back(of_tiles ? tile_scale(largest) : largest / largest_e4m3);
+      for (size_t i = begin; i < end; i++) bytes[i] = from_float<__nv_fp8_e4m3>(x[i] / scales.back());
+    }
+  }
+};
+
+template <class T>
+harness::GuardedBuffer uploaded(const std::vector<T>& values) {
+  harness::GuardedBuffer buffer(values.size() * sizeof(T), 256);
+  buffer.upload(values.data());
+  return buffer;
+}
+
+// All that a forward of tensors in e4m3 takes.
+struct CallOfE4m3 {
+  Problem p;
+  InE4m3 q, k, v;
+  harness::GuardedBuffer q_bytes, k_bytes, v_bytes, q_scales, k_scales, v_scales;
+  DeviceTensors results;
+  faw_scales scales;
+
+  CallOfE4m3(const Problem& problem, const harness::HostTensors& rounded, bool of_tiles)
+      : p(problem),
+        q(rounded.q, p.seq_q, p.head_dim, of_tiles),
+        k(rounded.k, p.seq_k, p.head_dim, of_tiles),
+        v(rounded.v, p.seq_k, p.head_dim, of_tiles),
+        q_bytes(uploaded(q.bytes)),
+        k_bytes(uploaded(k.bytes)),
+        v_bytes(uploaded(v.bytes)),
+        q_scales(uploaded(q.scales)),
+        k_scales(uploaded(k.scales)),
+        v_scales(uploaded(v.scales)),
+        results(p, rounded, workspace_bytes(as_c(p)), false),
+        scales{pointer(q_scales), pointer(k_scales), pointer(v_scales), of_tiles} {}
+
+  static const float* pointer(const harness::GuardedBuffer& buffer) { return static_cast<float*>(buffer.data()); }
+  static size_t workspace_bytes(const faw_problem& problem) {
+    size_t bytes = 0;
+    EXPECT_EQ(faw_forward_e4m3_workspace("13_fp8", nullptr, &problem, &bytes), FAW_OK) << faw_error();
+    return bytes;
+  }
+  faw_status run() const {
+    const faw_problem problem = as_c(p);
+    const faw_status status =
+        faw_forward_e4m3("13_fp8", nullptr, &problem, q_bytes.data(), k_bytes.data(), v_bytes.data(), &scales,
+                         results.o.data(), static_cast<float*>(results.lse.data()), results.workspace.data(), nullptr);
+    check(cudaDeviceSynchronize());
+    return status;
+  }
+};
+
+TEST_F(Capi, TakesTensorsInE4m3) {
+  EXPECT_EQ(faw_has_forward_e4m3("13_fp8", nullptr), 1);
+  EXPECT_EQ(faw_has_forward_e4m3("13_fp8", "direct"), 0);
+  EXPECT_EQ(faw_has_forward_e4m3("10_hopper", nullptr), 0);
+  for (const int head_dim : {64, 128})
+    for (const bool of_tiles : {false, true})
+      for (const auto kind : {harness::InputKind::spread, harness::InputKind::spike_last}) {
+        SCOPED_TRACE("head_dim " + std::to_string(head_dim) + (of_tiles ? ", scales of tiles, " : ", ") + name(kind));
+        const bool many = kind == harness::InputKind::spread;
+        Problem p = (many ? chapter_suite::many_tiles(head_dim) : chapter_suite::ragged(head_dim)).problem;
+        p.dtype = of_tiles ? attention::DType::bf16 : attention::DType::fp16;
+        if (const std::string why = attention::not_for_hopper(p); !why.empty()) GTEST_SKIP() << why;
+        p.eight_bits = of_tiles ? attention::scale_of_tile : attention::lagging_max;
+        auto inputs = harness::make_inputs(p, kind, 7);
+        for (size_t i = 0; i < inputs.v.size(); i++)
+          inputs.v[i] *= float(1 << i / head_dim / attention::fp8_tile % 3 * 2);
+        const harness::HostTensors rounded = in_eight_bits(p, inputs);
+        const CallOfE4m3 call(p, rounded, of_tiles);
+        ASSERT_EQ(call.run(), FAW_OK) << faw_error();
+        const harness::Reference reference(p, rounded, false);
+        EXPECT_EQ(check_forward(call.results, p, reference, true).first_wrong(), "");
+      }
+}
+
+// Only the kernels know what scales in device memory are. On the engine it is the call that refuses them.
+TEST_F(Capi, MakesNaNOfWhatNoScaleBelongsTo) {
+  Problem p = small_problem();
+  if (const std::string why = attention::not_for_hopper(p); !why.empty()) GTEST_SKIP() << why;
+  p.eight_bits = attention::scale_of_tile;
+  auto rounded = in_eight_bits(p, harness::make_inputs(p, harness::InputKind::spread, 7));
+  std::fill(rounded.q.begin(), rounded.q.end(), 0.f);  // scores of 0 are small whatever they are multiplied by
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  for (const char* name : {"q", "k", "v"})
+    for (const float wrong : {0.f, -1.f, nan, infinity}) {
+      SCOPED_TRACE(std::string("a scale of ") + name + " is " + std::to_string(wrong));
+      CallOfE4m3 call(p, rounded, true);
+      const auto [spoilt, buffer] = *name == 'q'   ? std::tie(call.q.scales, call.q_scales)
+                                    : *name == 'k' ? std::tie(call.k.scales, call.k_scales)
+                                                   : std::tie(call.v.scales, call.v_scales);
+      spoilt.back() = wrong;
+      buffer.upload(spoilt.data());
+      if (faw_on_engine()) {
+        EXPECT_EQ(call.run(), FAW_INVALID);
+        EXPECT_EQ(std::string(faw_error()).find(std::string("a scale of ") + name + " is "), 0u) << faw_error();
+      }
+      attention::ForwardArgs args = call.results.forward_args();
+      args.q = call.q_bytes.data(), args.k = call.k_bytes.data(), args.v = call.v_bytes.data();
+      args.scales = {call.scales.q, call.scales.k, call.scales.v, true};
+      all_chapters().back()->rungs.back().from_e4m3.run(p, args, nullptr);
+      check(cudaDeviceSynchronize());
+      const auto o = harness::from_storage(bits(call.results.o), p.dtype);
+      EXPECT_TRUE(std::isnan(o.back()));  // of the last head's last row, which all of them belong to
+      EXPECT_FALSE(std::isnan(o.front()));
+    }
+}
+
+TEST_F(Capi, RefusesWrongTensorsInE4m3) {
+  Problem p = small_problem();
+  if (const std::string why = attention::not_for_hopper(p); !why.empty()) GTEST_SKIP() << why;
+  const auto refused = [&](faw_status status, const std::string& text, const auto& spoil) {
+    CallOfE4m3 wrong(p, harness::make_inputs(p, harness::InputKind::spread, 7), false);
+    faw_problem problem = as_c(p);
+    const char* rung = nullptr;
+    const faw_scales* scales = &wrong.scales;
+    const void* v = wrong.v_bytes.data();
+    spoil(problem, rung, wrong.scales, scales, v);
+    EXPECT_EQ(faw_forward_e4m3("13_fp8", rung, &problem, wrong.q_bytes.data(), wrong.k_bytes.data(), v, scales,
+                               wrong.results.o.data(), static_cast<float*>(wrong.results.lse.data()),
+                               wrong.results.workspace.data(), nullptr),
+              status);
+    EXPECT_EQ(faw_error(), text);
+  };
+  using S = faw_scales;
+  refused(FAW_INVALID, "scales is NULL", [](auto&, auto&, S&, const S*& scales, auto&) { scales = nullptr; });
+  refused(FAW_INVALID, "the scale of k is NULL", [](auto&, auto&, S& s, auto&, auto&) { s.k = nullptr; });
+  refused(FAW_INVALID, "the scale of v is not aligned to 4 bytes", [](auto&, auto&, S& s, auto&, auto&) {
+    s.v = reinterpret_cast<const float*>(reinterpret_cast<const char*>(s.v) + 2);
+  });
+  refused(FAW_INVALID, "of_tiles is 2: it must be 0 or 1", [](auto&, auto&, S& s, auto&, auto&) { s.of_tiles = 2; });
+  refused(FAW_INVALID, "v is NULL", [](auto&, auto&, auto&, auto&, const void*& v) { v = nullptr; });
+  refused(FAW_UNSUPPORTED, "13_fp8: head-dim is 72: of tensors in e4m3 supported are 64 and 128",
+          [](faw_problem& problem, auto&, auto&, auto&, auto&) { problem.head_dim = 72; });
+  refused(FAW_UNSUPPORTED, "13_fp8, rung direct, has no forward of tensors in e4m3",
+          [](auto&, const char*& rung, auto&, auto&, auto&) { rung = "direct"; });
+  faw_extras extras = FAW_NO_EXTRAS;
+  extras.window_left = 5;
+  refused(FAW_UNSUPPORTED, "13_fp8: the problem has a window: supported is attention with none of these",
+          [&](faw_problem& problem, auto&, auto&, auto&, auto&) { problem.extras = &extras; });
 }
 
 TEST_F(Capi, TakesTheLastRungUnlessOneIsNamed) {

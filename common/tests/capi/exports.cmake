@@ -3,7 +3,7 @@ execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbo
 string(REGEX MATCHALL "[A-Za-z] [^\n]+" shown "${symbols}")
 list(TRANSFORM shown REPLACE "^[A-Za-z] " "")
 file(READ ${CMAKE_CURRENT_LIST_DIR}/../../capi/flash_attention_workbook.h header)
-string(REGEX MATCHALL "faw_[a-z_]+\\(" declared "${header}")
+string(REGEX MATCHALL "faw_[a-z0-9_]+\\(" declared "${header}")
 list(TRANSFORM declared REPLACE "\\(" "")
 list(REMOVE_DUPLICATES declared)  # comments name them too
 list(SORT shown)

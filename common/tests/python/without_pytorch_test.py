@@ -71,7 +71,7 @@ class Declarations(unittest.TestCase):
     def test_the_functions(self):
         declared = dict(re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S))
         library = self.module.library
-        self.assertEqual(len(library.FUNCTIONS), 13)
+        self.assertEqual(len(library.FUNCTIONS), 14)
         for name, _, arguments in library.FUNCTIONS:
             parameters = declared[name].replace("void", "").split(",")
             self.assertEqual(len(arguments), len(list(filter(None, parameters))), name)
@@ -81,11 +81,12 @@ class Declarations(unittest.TestCase):
         directories = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
         book = self.module.chapters()
         self.assertEqual(list(book), directories)
-        rung = {"forward": True, "backward": False, "lse": True, "rope": False, "eight_bits": False,
+        rung = {"forward": True, "backward": False, "lse": True, "rope": False, "e4m3": False, "eight_bits": False,
                 "general": True}
         self.assertEqual(book["05_online_softmax"], {"online": rung, "tiles": rung})
         self.assertFalse(book["04_fusion"]["fused"]["lse"])
         self.assertFalse(book["11_split_kv"]["tall"]["general"])
+        self.assertEqual([rung for rung, has in book["13_fp8"].items() if has["e4m3"]], list(book["13_fp8"])[-1:])
 
     def test_the_book_is_read_once_and_is_the_callers_own(self):
         self.module.chapters()["05_online_softmax"]["tiles"]["forward"] = False

@@ -93,6 +93,13 @@ class Sweeps(unittest.TestCase):
                 self.assertEqual(documents.pairs(pattern, 100), pairs, pattern)
             self.assertEqual(documents.lengths(120), [33, 7, 60, 20])
 
+    def test_of_eight_bits(self):
+        points = peers.sweep("fp8", {"dtype": "bf16"}, DEFAULT)
+        self.assertEqual(len(points), 3 * 2 * 4)
+        self.assertEqual(points[0], Problem(8, 32, 32, 2048, 2048, 64, "bf16", False))
+        self.assertEqual(points[-1], Problem(1, 8, 8, 16384, 16384, 256, "bf16", True))
+        self.assertEqual(peers.word_for("fp8", {"head_dim": 128}, points), "fp8-bf16-d128")
+
     def test_operations_are_those_of_pairs_that_are_seen(self):
         plain = lambda p: 4.0 * p.batch * p.heads * p.seq_q * p.seq_k * p.head_dim / (2 if p.causal else 1)
         dense, packed = peers.sweep("packed", {"head_dim": 64}, DEFAULT)
@@ -108,6 +115,7 @@ class Sweeps(unittest.TestCase):
                 (["blocks", "--block-mask=scattered"], "block-mask is scattered: the sweep blocks has documents, prefix, "
                                                        "dilated"),
                 (["packed", "--block-mask=prefix"], "peers takes no --block-mask: .*--sweep=blocks"),
+                (["fp8", "--direction=backward"], "direction is backward: in eight bits there is a forward alone"),
                 (["fa", "--window=5,0"], "peers takes no --window: .*--sweep=extras")]:
             with contextlib.redirect_stderr(io.StringIO()) as error:
                 self.assertEqual(cli.main(["dev", "peers", f"--sweep={words[0]}", words[1]]), 2)
@@ -399,6 +407,63 @@ class Peers(BesideAStandInForTorch):
             shown, *_ = flex.create_block_mask.call_args.args
             self.assertEqual([shown(0, 0, i, j) for i, j in ((3, 2), (4, 2), (3, 5))], expected)
 
+    def test_the_chapter_of_tensors_that_are_in_eight_bits(self):
+        """They become so before any timing, each with its scale."""
+        workbook, torch = mock.MagicMock(), self.torch
+        with mock.patch.object(self.peers_main, "in_eight_bits", lambda x: (f"{x}8", f"{x}_scale")):
+            lane = self.lane(self.peers_main.FromEightBits(workbook, "13_e", "bf16"), "forward", "q", "k", "v", causal=True)
+        lane.launch(1)
+        workbook.attention_fp8.assert_called_once_with("q8", "k8", "v8", True, q_scale="q_scale", k_scale="k_scale",
+                                                       v_scale="v_scale", out_dtype=torch.bfloat16)
+
+    def test_cudnn_in_eight_bits(self):
+        """One graph for both sets of inputs; o is scaled by the largest element that it had before."""
+        cudnn, written = mock.MagicMock(), {}
+        graph = cudnn.pygraph.return_value
+        graph.sdpa_fp8.return_value = [mock.MagicMock() for _ in range(4)]
+        graph.get_workspace_size_plan_at_index.return_value = 0
+
+        class Numbers:
+            def __setitem__(self, place, number):
+                written[place] = number
+
+            def __getitem__(self, place):
+                return mock.MagicMock(**{"data_ptr.return_value": f"number {place}", "item.return_value": 0.875})
+
+        self.torch.zeros.side_effect = lambda *_, **__: Numbers()
+        q, k, v = (mock.MagicMock(shape=(1, 2, 9, 64), **{"data_ptr.return_value": name}) for name in "qkv")
+        scales = {q: 2.0, k: 3.0, v: 5.0}
+        with mock.patch.dict(sys.modules, {"cudnn": cudnn}), \
+                mock.patch.object(self.peers_main, "in_eight_bits", lambda x: (x, scales[x])):
+            sys.modules.pop("tools.measuring.cudnn_fp8", None)
+            candidate = self.peers_main.CudnnOfEightBits()
+            module = sys.modules["tools.measuring.cudnn_fp8"]
+            module.E4M3_MAX = 448.0
+            lane = self.lane(candidate, "forward", q, k, v, causal=True)
+            o, unscale = lane.launch(0)
+        self.assertEqual((cudnn.pygraph.call_count, graph.build_plan_at_index.call_args_list), (1, [mock.call(0)]))
+        said = graph.sdpa_fp8.call_args.kwargs
+        self.assertEqual((said["attn_scale"], said["use_causal_mask"]), (0.125, True))
+        self.assertEqual(written, {(0, 0): 2.0, (1, 0): 3.0, (2, 0): 5.0, (3, 0): 1 / 256, (4, 0): 256.0,
+                                   (5, 0): 448 / 0.875})
+        self.assertEqual(unscale * written[5, 0], 1)
+        (pointers, *_), _ = graph.execute_plan_at_index.call_args
+        self.assertEqual([pointers[uid] for uid in (module.Q, module.K, module.V, module.SCALARS["scale_o"])],
+                         ["q", "k", "v", "number 5"])
+        self.assertEqual(pointers[module.RESULT], o.data_ptr())
+        self.assertEqual(len(pointers), 3 + 6 + 2 + 1)
+        o.float.return_value = 7
+        self.assertEqual(candidate.output((o, 0.5)), 3.5)
+
+    def test_cudnn_without_its_frontend(self):
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        sys.modules.pop("tools.measuring.cudnn_fp8", None)
+        with mock.patch.dict(sys.modules, {"cudnn": None}):
+            candidates, absent = self.peers_main.peer_candidates(peers.IN_EIGHT_BITS)
+        self.assertEqual([one.name for one in candidates], ["CUDNN"])
+        self.assertRegex(absent["CUDNN-FP8"], "cudnn.*: pip install nvidia-cudnn-frontend$")
+        self.assertNotIn("\n", absent["CUDNN-FP8"])
+
     def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
         candidate = self.peers_main.sdpa("FLASH-deterministic")
         self.assertEqual(candidate.directions, ("backward",))
@@ -465,7 +530,8 @@ class Runs(BesideAStandInForTorch):
         workbook = mock.MagicMock()
         few = {"last": {**self.rungs["last"], "general": False}}
         back = {"alone": {**self.rungs["last"], "forward": False}}
-        workbook.chapters.return_value = {"07_b": back, "08_c": self.rungs, "11_f": few}
+        eight = {rung: {**few["last"], "eight_bits": True} for rung in ("first", "last")}
+        workbook.chapters.return_value = {"07_b": back, "08_c": self.rungs, "11_f": few, "13_e": eight}
         workbook.default_problem.return_value = asdict(DEFAULT)
         workbook.flops.side_effect = lambda problem, backward: problem["seq_q"] * (10 if backward else 1)
         self.torch.cuda.get_device_capability.return_value = (9, 0)
@@ -480,7 +546,8 @@ class Runs(BesideAStandInForTorch):
                    "rung": rung, "all_rungs": False, "directions": directions, "seed": 0, "patience": 1.0,
                    "commit": "abc", "draw": None, "own": False, "default": False, "only": [], "within": None,
                    "timing": peers.LAUNCH_BY_LAUNCH, "out": None, **more}
-        modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None}
+        sys.modules.pop("tools.measuring.cudnn_fp8", None)
+        modules = {"flash_attention_workbook": workbook, "flash_attn": None, "flash_attn_interface": None, "cudnn": None}
         with mock.patch.dict(sys.modules, modules), \
                 mock.patch.multiple(self.peers_main, measure=instead or measure, Flush=mock.Mock(),
                                     ceilings=mock.Mock()), \
@@ -515,6 +582,19 @@ class Runs(BesideAStandInForTorch):
         self.assertEqual(report["what"], "packed-fp16-d64")
         self.assertIn("B40 H16 N5918 D64 fp16 causal packed65536_65536", peer_tables.tables(report))
 
+    def test_eight_bits_beside_sixteen(self):
+        """All rungs in eight bits, and the chapter of tensors in eight bits; back to back the last rung alone."""
+        for timing, rungs in ((peers.LAUNCH_BY_LAUNCH, ["13_e/first", "13_e/last"]), (peers.BACK_TO_BACK, ["13_e/last"])):
+            measured, report = self.run_with({"head_dim": 256, "seq_q": [64]}, ["forward"], ["08_c", "13_e"], named=False,
+                                             sweep="fp8", timing=timing)
+            self.assertEqual(measured[0][-1], ["CUDNN", "default", *rungs, "13_e/e4m3"])
+            self.assertEqual((report["points"][0]["baseline"], list(report["absent"])), ("CUDNN-FP8", ["CUDNN-FP8"]))
+        measured, _ = self.run_with({"seq_q": [64]}, ["forward"], ["08_c", "13_e"], sweep="fp8")
+        self.assertEqual(measured[0][-1], ["CUDNN", "08_c", "13_e"])
+        measured, report = self.run_with({"seq_q": [64]}, ["forward"], ["08_c", "13_e"])
+        self.assertEqual((measured[0][-1][-1], report["absent"]["13_e"]),
+                         ("08_c", "its results are those of eight bits: --sweep=fp8 has peers for it"))
+
     def test_a_chapter_for_few_queries_is_asked_about_many_by_name_only(self):
         def asked(said, **more):
             measured, report = self.run_with({"seq_q": [64], **said}, ["forward"], ["08_c", "11_f"], **more)
@@ -531,7 +611,7 @@ class Runs(BesideAStandInForTorch):
     def test_a_direction_that_nobody_has_is_refused_by_its_name(self):
         for rung, name in ((None, "07_b"), ("alone", "07_b/alone")):
             with self.assertRaisesRegex(self.peers_main.Refusal,
-                                        f"^no forward in {name}: chapters that have one: 08_c, 11_f$"):
+                                        f"^no forward in {name}: chapters that have one: 08_c, 11_f, 13_e$"):
                 self.run_with({}, ["forward"], ["07_b"], rung=rung)
         with self.assertRaisesRegex(self.peers_main.Refusal, "^rung is alone: 08_c has last$"):
             self.run_with({}, chapters=["08_c"], rung="alone")
@@ -835,6 +915,20 @@ class Reports(unittest.TestCase):
         self.assertIsNone(made["points"][0]["results"][1]["ratio"])
         self.assertEqual(made["summary"], [])
         self.assertIn("06", peer_tables.tables(made))
+
+    def test_in_eight_bits_ratios_are_speed_against_cudnns(self):
+        made = report({"CUDNN": 4.0, "CUDNN-FP8": 2.0, "13_fp8/e4m3": 1.0})
+        for point in made["points"]:
+            point["baseline"] = "CUDNN-FP8"
+            for result, norm in zip(point["results"], (0.002, 0.06, 0.05)):
+                result["norm"] = norm
+        peers.add_ratios(made["points"])
+        made["summary"] = peers.summary(made["points"])
+        self.assertEqual([result["ratio"] for result in made["points"][0]["results"]], [0.5, 1, 2])
+        said = peer_tables.remarks(made)
+        self.assertIn("13_fp8/e4m3, forward: 2.000 x CUDNN-FP8 (geometric mean of 1 points, 2.00 to 2.00)", said)
+        self.assertIn("13/e4m3: |o - exact| / |exact| is at most 0.05", said)
+        self.assertIn("x CUDNN-FP8", peer_tables.tables(made))
 
     def test_few_queries_are_a_table_for_each_shape_in_microseconds(self):
         made = report({"FLASH": 2e-5, "11": 1e-5}, {"FLASH": 3e-5, "11": 1.5e-5}, {"FLASH": 4e-5, "11": 4e-5})

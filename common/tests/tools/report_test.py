@@ -683,6 +683,58 @@ class OfDocuments(Measured):
         self.assertEqual(parts["the list × bits"], ["–"] * 4)
 
 
+class InEightBits(Measured):
+    """At two points of the sweep: 200 and 400 TFLOP/s of the chapter, twice as many from e4m3 tensors, 300 of cuDNN's; a
+    tenth less back to back, where a rung and cuDNN alone were timed."""
+
+    def setUp(self):
+        super().setUp()
+        for suffix, slower, left_out in (("", 1, ()), ("-b2b", 0.9, ("13_x__first", "13_x__e4m3"))):
+            points = []
+            for head_dim, rate in ((64, 2e14), (128, 4e14)):
+                rates = {"CUDNN__FP8": 3e14, "13_x__first": rate / 4, "13_x__last": rate, "13_x__e4m3": 2 * rate}
+                made = point(Problem(1, 2, 2, 16384, 16384, head_dim, "bf16", False),
+                             **{name: 1 / rate / slower for name, rate in rates.items() if name not in left_out})
+                for result in made["results"]:
+                    result.update(name=result["name"].replace("CUDNN/FP8", "CUDNN-FP8"), norm=0.0525,
+                                  flop_rate=1 / result["seconds"]["median"])
+                points.append(made)
+            result_files.write(self.directory / f"fp8{suffix}.json", {
+                "context": {}, "points": points, "ceilings": {"matmul_fp8": {"flop_rate": 1.3e15}}})
+
+    def test_numbers(self):
+        of = Quantities(Record(self.directory))
+        for got, expected in [(of.tflops_in_eight_bits("13/last", 16384, 64), 200),
+                              (of.tflops_in_eight_bits("CUDNN-FP8", 16384, 64, back_to_back=True), 270),
+                              (of.error_in_eight_bits("13/e4m3", 16384, 128), 0.0525), (of.product_in_eight_bits(), 1300),
+                              (of.against_in_eight_bits("13/last"), 8**0.5 / 3), (of.against_in_eight_bits("13/last", "least"), 2 / 3),
+                              (of.against_in_eight_bits("13/last", "points", head_dim=128), 1),
+                              (of.against_in_eight_bits("13/e4m3", peer="13/first"), 8)]:
+            self.assertAlmostEqual(got, expected)
+        with self.assertRaisesRegex(Missing, "13/last, N = 2048, D = 64, full, is not in fp8"):
+            of.tflops_in_eight_bits("13/last", 2048, 64)
+        with self.assertRaisesRegex(Missing, "13/none beside CUDNN-FP8 is not in"):
+            of.against_in_eight_bits("13/none")
+        with self.assertRaisesRegex(NotUnderstood, "there is no price"):
+            of.against_in_eight_bits("13/last", "price")
+
+    def test_tables(self):
+        tables = Tables(Record(self.directory))
+        self.assertEqual(tables.eight_bits_in_short().split("\n")[2:], [
+            "| cuDNN, e4m3 | 300 (270) | – | 1.00 (1.00) | 1.00 (1.00) | 5.2% |",
+            "| `first` | 100 | – | 0.24 | 0.17 | 5.2% |", "| `last` | 400 (360) | – | 0.94 (0.94) | 0.67 (0.67) | 5.2% |",
+            "| from e4m3 | 800 | – | 1.89 | 1.33 | 5.2% |"])
+        points = tables.points_in_eight_bits().split("\n")
+        self.assertEqual(points[0], "| TFLOP/s | cuDNN, e4m3 | `first` | `last` | from e4m3 |")
+        self.assertIn("| D = 64, full, N = 16384 | 300 (270) | 50 | 200 (180) | 400 |", points)
+        self.assertEqual(len(points), 2 + 24)
+
+    def test_nothing_is_measured(self):
+        (self.directory / "fp8.json").unlink()
+        tables = Tables(Record(self.directory))
+        self.assertEqual([tables.eight_bits_in_short(), tables.points_in_eight_bits()], ["*Not measured yet.*"] * 2)
+
+
 class TheMachine(Measured):
     def setUp(self):
         super().setUp()

@@ -75,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         "named": bool(arguments.chapters),
         "rung": arguments.rung,
         "all_rungs": arguments.all_rungs,
-        "directions": [arguments.direction] if arguments.direction else ["forward", "backward"],
+        "directions": [arguments.direction] if arguments.direction else
+                      ["forward"] if arguments.sweep == peers.EIGHT_BITS else ["forward", "backward"],
         "seed": seed,
         "timing": peers.BACK_TO_BACK if arguments.back_to_back else peers.LAUNCH_BY_LAUNCH,
         "own": arguments.own or of_models and not (arguments.chapters or arguments.rung or arguments.all_rungs),
@@ -118,6 +119,8 @@ def _require_what_the_sweep_takes(arguments: argparse.Namespace) -> None:
         if value and arguments.sweep in peers.OF_DOCUMENTS:
             raise Failure(f"{name} is {value}: the sweep {arguments.sweep} has lengths of its own, and takes none",
                           status=2)
+    if (arguments.direction, arguments.sweep) == ("backward", peers.EIGHT_BITS):
+        raise Failure("direction is backward: in eight bits there is a forward alone", status=2)
     for name in ("window", "softcap", "alibi", "sink", "views", "packed", "block_mask", "head_dim_v"):
         if getattr(arguments, name) is not None and (name, arguments.sweep) != ("block_mask", "blocks"):
             raise Failure(f"peers takes no --{name.replace('_', '-')}: what models add is measured with "

@@ -10,7 +10,8 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
     (context has other_cudnn, where a second process asked another version: cudnn, date, before, after,
               measuring_seconds; ours_there: how long ours took there, against here. Its results are CUDNN-9.28)
     ceilings  what this GPU reached in the same process, timed like everything else: matmul {flop_rate, seconds}, a
-              matrix product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written
+              matrix product of two 8192 x 8192 matrices in fp16; copy {byte_rate, seconds}, 1 GiB read and written; of
+              the sweep fp8 also matmul_fp8, the product of such matrices in e4m3
     absent    {peer or chapter: why it was not asked}
     points    one for each problem and direction:
       problem, direction, flops, baseline (what its ratios are to), rope (whether q and k are rotated first: by the
@@ -18,9 +19,12 @@ tools/measuring/peers_main.py measures, in a Python that has PyTorch. Its JSON, 
       results   one for each chapter or peer: name, kind (chapter, peer), and either
                   seconds {median, p10, p90, min, max}, samples (seconds, in the order taken), flop_rate (FLOP/s),
                   late (launches that were repeated: the GPU got there before the CPU had enqueued them),
-                  error and tolerance (of the result, against fp64: what was checked before any timing),
+                  error and tolerance (of the result, against fp64: what was checked before any timing; of what is made
+                  in eight bits both are norms),
+                  norm (|o - exact| / |exact|, against fp64 of the 16-bit inputs; of the sweep fp8),
                   ratio (seconds of FLASH / seconds: above 1 is faster than FLASH; null without FLASH. With rope the
-                  measure is compiled+FLASH, where torch.compile has made one kernel of the rotations)
+                  measure is compiled+FLASH, where torch.compile has made one kernel of the rotations; in the sweep fp8
+                  it is CUDNN-FP8)
                 back to back the samples are slices, and there are
                   launches (in a burst of them), alone_seconds (of a launch, when the candidate has the GPU to itself),
                   and of that time: sm_clock_mhz, power_w, joules (a launch); null for what NVML did not say, or where
@@ -61,6 +65,7 @@ PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-det
 FLEX = "FLEX"  # PyTorch's flex_attention, compiled: of problems with extras
 # Of packed sequences: PyTorch's varlen_attn, and its nested tensors with FLASH and with cuDNN
 VARLEN, NESTED = "VARLEN", ("NESTED", "NESTED-CUDNN")
+CUDNN_FP8 = "CUDNN-FP8"  # cuDNN's attention of tensors in e4m3, through its frontend
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
@@ -75,12 +80,15 @@ SWEEPS = {
               "and sequences of one length, as many tokens and pairs",
     "blocks": "block masks: N = 16384, H=16, D = 64 and 128: documents, a prefix of 4096 keys, every fourth of the "
               "last 4096 keys; and no mask",
+    "fp8": "eight bits: 16384 tokens, H * D = 2048, D = 64, 128 and 256, N = 2048 ... 16384, full and causal, forward",
     "models": "attention as models ask for it, long and short, with few kv heads and few queries, in fp16 and bf16",
     "random": "points drawn at random from what models ask for",
 }
 EXTRAS = ["", "views", "window1024_0", "softcap20", "alibi", "sink"]  # of that sweep
 LAUNCH_BY_LAUNCH, BACK_TO_BACK = "launch by launch", "back to back"
 OF_MODELS = ("models", "random")  # each point has its own shape and dtype; to name one chooses among the points
+EIGHT_BITS = "fp8"  # the sweep
+IN_EIGHT_BITS = ("CUDNN", CUDNN_FP8)  # and its peers
 OF_DOCUMENTS = {"packed": ("FA4", "FA4-deterministic", VARLEN, *NESTED, FLEX), "blocks": (FLEX,)}  # and their peers
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep
@@ -118,7 +126,8 @@ def sweep(name: str, said: JsonObject, default: Problem, draw: "JsonObject | Non
     elif name == "ladder":
         points = [replace(default, seq_q=n, seq_k=n) for n in said.get("seq_q", LENGTHS)]
     else:
-        sizes, lengths = (HEAD_DIMS, [2048, 8192]) if name == "dims" else ([64, 128], [*LENGTHS, 16384])
+        sizes, lengths = {"dims": (HEAD_DIMS, [2048, 8192]), EIGHT_BITS: ([64, 128, 256], [2048, 4096, 8192, 16384])
+                          }.get(name, ([64, 128], [*LENGTHS, 16384]))
         points = [replace(default, batch=max(1, 16384 // n), heads=max(1, round(2048 / size)), seq_q=n, seq_k=n,
                           head_dim=size, causal=mask)
                   for size in ([said["head_dim"]] if "head_dim" in said else sizes)
@@ -159,7 +168,7 @@ def baseline_of(point: JsonObject) -> str:
 def add_ratios(points: list[JsonObject]) -> None:
     """Gives every point the name of its baseline, and every result with a time its ratio."""
     for point in points:
-        name = point["baseline"] = baseline_of(point)
+        name = point.setdefault("baseline", baseline_of(point))
         baseline = next((r["seconds"]["median"] for r in point["results"] if r["name"] == name and "seconds" in r),
                         None)
         for result in point["results"]:

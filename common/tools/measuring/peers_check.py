@@ -5,7 +5,19 @@ import torch
 SCORES = 2**24  # held at a time: 128 MiB in fp64
 HEADS = 4  # kv heads whose gradients are compared, when there are more than twice as many
 MOST_SCORES = 2**34  # of the heads whose gradients are compared, if one head has fewer: a few seconds in fp64
+E4M3_MAX = 448.0
 KEYS = 2**29  # elements of K whose results are compared, if all heads have more of them together: 4 GiB in fp64
+
+
+def _norm(got, expected):
+    """|got - expected| / |expected|"""
+    return ((got.double() - expected).norm() / expected.norm()).item()
+
+
+def in_eight_bits(x):
+    """(e4m3, scale): x in eight bits, divided by the scale that makes 448 of its largest element."""
+    scale = x.abs().amax().float() / E4M3_MAX
+    return (x.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn), scale
 
 
 class Reference:
@@ -32,11 +44,12 @@ class Reference:
         self.random = torch.Generator().manual_seed(1)
         # (error, tolerance) of the last comparison with the largest error / tolerance
         self.worst: "tuple[float, float] | None" = None
+        self.norm: "float | None" = None  # of the last o: |o - exact| / |exact|
         self._known = None  # the last d_o, and what _expected_gradients says of it
 
     def wrong_forward(self, o, lse=None):
         """What is wrong with o [B, H, Nq, D] and, if given, lse [B, H, Nq], in one line; None if nothing is."""
-        self.worst = None
+        self.worst = self.norm = None
         if not o.isfinite().all():
             return "o is not finite everywhere"
         batch, heads, seq_q, _ = self.q.shape
@@ -60,7 +73,9 @@ class Reference:
 
         (expected, expected_lse, p, scores), (baseline, _, _,
                                               rounded_scores) = attend(lambda x: x), attend(self._rounded)
-        wrong = self._differs("o", of_groups(o).reshape(expected.shape), expected, baseline, 2)
+        compared = of_groups(o).reshape(expected.shape)
+        self.norm = _norm(compared, expected)
+        wrong = self._differs("o", compared, expected, baseline, 2)
         if wrong or lse is None:
             return wrong
         got, size = of_groups(lse).reshape(expected_lse.shape).double(), 1 + expected_lse.abs()
@@ -219,3 +234,29 @@ class Reference:
         if self.worst is None or not error / tolerance <= self.worst[0] / self.worst[1]:
             self.worst = (error, tolerance)
         return None if error <= tolerance else f"{name} differs by {error:.2g} where {tolerance:.2g} is allowed"
+
+
+class OfEightBits(Reference):
+    """For results that were made in eight bits, and their o alone: q, k and v are what they were made from, in 16 bits.
+
+    The rule is the same, of the norm of all errors: it may be twice that of the same mathematics with q, k and v in
+    e4m3, each with a scale of its own, and the weights in e4m3, the largest of a row being 1."""
+
+    def wrong_forward(self, o, lse=None):
+        return super().wrong_forward(o)
+
+    def _attend(self, q, k, v, hidden, rounded, bias, sinks):
+        exact = super()._attend(q, k, v, hidden, lambda x: x, bias, sinks)
+        if rounded != self._rounded:
+            return exact
+        q, k, v = (x8.double() * scale for x8, scale in map(in_eight_bits, (q, k, v)))
+        _, lse, p, scores = super()._attend(q, k, v, hidden, lambda x: x, bias, sinks)
+        most = p.amax(-1, keepdim=True).clamp(min=1e-300)
+        weights = (p / most).to(torch.float8_e4m3fn).double() * most
+        return weights @ v, lse, p, scores
+
+    def _differs(self, name, got, expected, baseline, factor):
+        error, tolerance = _norm(got, expected), factor * _norm(baseline, expected)
+        self.worst = (error, tolerance)
+        return None if error <= tolerance else (
+            f"{name} differs by {error:.2g} in the norm where {tolerance:.2g} is allowed")

@@ -43,7 +43,10 @@ from tools.measuring.launches import (
 from tools.measuring.nvml import Look, Nvml
 from tools.measuring.peers import (
     BACK_TO_BACK,
+    CUDNN_FP8,
+    EIGHT_BITS,
     FLEX,
+    IN_EIGHT_BITS,
     NESTED,
     OF_DOCUMENTS,
     OF_MODELS,
@@ -56,7 +59,7 @@ from tools.measuring.peers import (
     sweep,
     word_for,
 )
-from tools.measuring.peers_check import Reference
+from tools.measuring.peers_check import OfEightBits, Reference, in_eight_bits
 from tools.record import DEFAULT, Problem
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -90,11 +93,16 @@ class Candidate:
     takes: Sequence[str] = ()  # of the extras
     rope = False
     directions: Sequence[str] = ("forward", "backward")
+    eight_bits = False  # are its results made in eight bits?
     inputs = staticmethod(lambda tensor: tensor)  # to the layout that `attend` takes, before any timing; and back:
     output = staticmethod(lambda tensor: tensor)
 
     def __init__(self, name: str, attend: Callable[..., Any]):
         self.name, self.attend = name, attend
+
+    def prepared(self, tensors: list[torch.Tensor], _causal: bool, backward: bool) -> list[Any]:
+        """What `attend` is given of these q, k and v, before any timing."""
+        return [self.inputs(tensor).detach().requires_grad_(backward) for tensor in tensors]
 
     @staticmethod
     def mode() -> AbstractContextManager[None]:
@@ -197,6 +205,8 @@ class Chapter(Candidate):
                  directions: Sequence[str], rope: bool, not_asked: Callable[[Problem], "str | None"] = lambda _: None):
         super().__init__(name, self.attend_with_chapter)
         self.directions, self.rope, self.not_asked = directions, rope, not_asked
+        self.eight_bits = chapter is not None and any(
+            has.get("eight_bits") for has in workbook.chapters()[chapter].values())
         # Where no chapter is named: which rung's kernels run
         self.runs = None if chapter else functools.partial(which_rung, workbook)
         self.forward_pass = functools.partial(workbook.forward, chapter=chapter, rung=rung)
@@ -236,14 +246,44 @@ class Chapter(Candidate):
         return self.not_asked(problem)
 
 
+class FromEightBits(Candidate):
+    """The chapter in eight bits, of tensors that are e4m3 already, with a scale for each."""
+
+    kind = "chapter"
+    eight_bits = True
+    directions = ("forward",)
+
+    def __init__(self, workbook: ModuleType, chapter: str, dtype: str):
+        super().__init__(f"{chapter}/e4m3", lambda q, k, v, causal: workbook.attention_fp8(
+            q[0], k[0], v[0], causal, q_scale=q[1], k_scale=k[1], v_scale=v[1], out_dtype=DTYPES[dtype]))
+
+    def prepared(self, tensors, _causal, _backward):
+        return [in_eight_bits(tensor) for tensor in tensors]
+
+    def refuses(self, problem: Problem) -> "str | None":
+        return None
+
+
+def eight_bit_candidates(workbook: ModuleType, together: bool, dtype: str) -> list[Candidate]:
+    """What runs where no chapter is named, in 16 bits; and all rungs in eight bits, or back to back the last one."""
+    candidates: list[Candidate] = [default_candidate(workbook)]
+    for chapter, rungs in workbook.chapters().items():
+        names = [rung for rung, has in rungs.items() if has.get("eight_bits")]
+        candidates += [Chapter(workbook, f"{chapter}/{rung}", chapter, rung, ("forward",), rope=False)
+                       for rung in (names[-1:] if together else names)]
+        candidates += [FromEightBits(workbook, chapter, dtype)] if names else []
+    return candidates
+
+
 def default_candidate(workbook: ModuleType) -> Chapter:
     """What runs where no chapter is named."""
     return Chapter(workbook, DEFAULT, None, None, ("forward", "backward"), rope=False)
 
 
-def own_candidates(workbook: ModuleType) -> list[Chapter]:
+def own_candidates(workbook: ModuleType) -> list[Candidate]:
     """The default, and each rung that may be chosen as the default."""
-    candidates, book = [default_candidate(workbook)], workbook.chapters()
+    candidates: list[Candidate] = [default_candidate(workbook)]
+    book = workbook.chapters()
     for chapter, rung in model_sweep.own_rungs(book):
         has = book[chapter][rung]
         candidates.append(Chapter(workbook, f"{chapter}/{rung}", chapter, rung,
@@ -259,14 +299,15 @@ def chapters_for(points: list[Problem], workbook: ModuleType, request: JsonObjec
         chapter: "it is made for fewer queries than keys; its name asks about others, too"
         for chapter in request["chapters"]
         if not all(has["general"] for has in workbook.chapters()[chapter].values())}
-    absent |= {chapter: "its results are those of eight bits, which no peer here has"
-               for chapter in request["chapters"]
-               if any(has.get("eight_bits") for has in workbook.chapters()[chapter].values())}
+    absent |= {chapter: "its results are those of eight bits: --sweep=fp8 has peers for it"
+               for chapter in request["chapters"] if request["sweep"] != EIGHT_BITS
+               and any(has.get("eight_bits") for has in workbook.chapters()[chapter].values())}
     return [chapter for chapter in request["chapters"] if chapter not in absent], absent
 
 
-def chapter_candidates(workbook: ModuleType, chapters: list[str], request: JsonObject) -> list[Chapter]:
-    candidates, rung = [], request["rung"]
+def chapter_candidates(workbook: ModuleType, chapters: list[str], request: JsonObject) -> list[Candidate]:
+    candidates: list[Candidate] = []
+    rung = request["rung"]
     if rung and not request["named"]:  # of all chapters those that have it
         chapters = [chapter for chapter in chapters if rung in workbook.chapters()[chapter]] or chapters
     for chapter in chapters:
@@ -401,6 +442,26 @@ def nested(name: str) -> Candidate:
     return VariableLength(name, attend)
 
 
+class CudnnOfEightBits(Candidate):
+    """cuDNN's attention of tensors in e4m3, whose result is e4m3, too."""
+
+    eight_bits = True
+    directions = ("forward",)
+    output = staticmethod(lambda tensor: tensor[0].float() * tensor[1])  # its values, and their scale
+
+    def __init__(self):
+        try:
+            from tools.measuring.cudnn_fp8 import Attention, Graph
+        except ModuleNotFoundError as error:
+            raise RuntimeError(f"{first_line(error)}: pip install nvidia-cudnn-frontend") from None
+        super().__init__(CUDNN_FP8, lambda run, **_: run())
+        self.graph = functools.lru_cache(maxsize=1)(Graph)  # both sets of inputs have it
+        self.attention = Attention
+
+    def prepared(self, tensors, causal, _backward):
+        return [self.attention(self.graph(tuple(tensors[0].shape), causal), *map(in_eight_bits, tensors))]
+
+
 def flexible() -> Candidate:
     """PyTorch's flex_attention, compiled: with scores and masks as functions, and a sink as its users add one, from the
     LSE. Asked where a problem has extras."""
@@ -448,7 +509,7 @@ def rotating_candidates() -> tuple[list[Candidate], dict[str, str]]:
 
 def peer_candidates(names: Sequence[str] = PEERS) -> tuple[list[Candidate], dict[str, str]]:
     """(candidates, {name: why it is not there})"""
-    needed = {"MATH": (0, 0), "FA3": (9, 0)}  # compute capability
+    needed = {"MATH": (0, 0), "FA3": (9, 0), CUDNN_FP8: (8, 9)}  # compute capability
     candidates, absent = [], {}
     capability = torch.cuda.get_device_capability()
     for name in names:
@@ -459,7 +520,8 @@ def peer_candidates(names: Sequence[str] = PEERS) -> tuple[list[Candidate], dict
             continue
         try:
             candidates.append(flexible() if name == FLEX else variable_length() if name == VARLEN else nested(name)
-                              if name in NESTED else package(name) if name.startswith("FA") else sdpa(name))
+                              if name in NESTED else package(name) if name.startswith("FA") else
+                              CudnnOfEightBits() if name == CUDNN_FP8 else sdpa(name))
         except Exception as error:  # not installed, or it does not load here
             absent[name] = first_line(error)
     return candidates, absent
@@ -526,8 +588,7 @@ class Lane:
         self.candidate, self.backward = candidate, direction == "backward"
         self.attend = functools.partial(candidate.attend, causal=causal, **extras)
         self.causal, self.extras = causal, extras
-        self.sets = [[candidate.inputs(tensor).detach().requires_grad_(self.backward) for tensor in one[:3]]
-                     for one in sets]
+        self.sets = [candidate.prepared(one[:3], causal, self.backward) for one in sets]
         self.d_o = [candidate.inputs(one[3]) for one in sets] if self.backward else []
         self.o = [self.attend(*one) for one in self.sets] if self.backward else []
         self.turn, self.cover = 0, 0.0
@@ -586,8 +647,8 @@ class Lane:
         return seconds
 
 
-def ceilings(flush: Flush) -> JsonObject:
-    """What this GPU can do: a matrix product and a copy, large enough to fill it."""
+def ceilings(flush: Flush, eight_bits: bool = False) -> JsonObject:
+    """What this GPU can do: a matrix product, also in eight bits, and a copy, large enough to fill it."""
     side, elements = 8192, 1 << 29
     a, b = (torch.randn(side, side, device="cuda", dtype=torch.float16) for _ in range(2))
     product = torch.empty_like(a)
@@ -607,8 +668,14 @@ def ceilings(flush: Flush) -> JsonObject:
         return percentiles([start.elapsed_time(stop) * 1e-3 for start, stop in events[3:]])  # the first ones warm up
 
     matmul, copying = timed(lambda: torch.matmul(a, b, out=product)), timed(lambda: copy.copy_(source))
-    return {"matmul": {"flop_rate": 2 * side**3 / matmul["median"], "seconds": matmul},
-            "copy": {"byte_rate": 2 * 2 * elements / copying["median"], "seconds": copying}}
+    found = {"matmul": {"flop_rate": 2 * side**3 / matmul["median"], "seconds": matmul},
+             "copy": {"byte_rate": 2 * 2 * elements / copying["median"], "seconds": copying}}
+    if eight_bits and torch.cuda.get_device_capability() >= (8, 9):
+        (a8, a_scale), (b8, b_scale) = in_eight_bits(a), in_eight_bits(b)
+        of_eight_bits = timed(lambda: torch._scaled_mm(a8, b8.t(), scale_a=a_scale, scale_b=b_scale,
+                                                       out_dtype=torch.bfloat16, use_fast_accum=True))
+        found["matmul_fp8"] = {"flop_rate": 2 * side**3 / of_eight_bits["median"], "seconds": of_eight_bits}
+    return found
 
 
 def extras(problem: Problem) -> list[str]:
@@ -689,8 +756,11 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
     """The results of one point. `known` gathers {(name, direction): [(problem, seconds)]}; `asked` are the extras; `at`
     hears whose turn it is; in_slices: back to back."""
     sets = make_sets(problem, direction, seed)
-    reference = Reference(sets[0][0], sets[0][1], sets[0][2], problem.causal, rope=rope, seen=seen_of(**asked),
+    q, k, v, *_ = sets[0]
+    reference = Reference(q, k, v, problem.causal, rope=rope, seen=seen_of(**asked),
                           **{name: value for name, value in asked.items() if name not in ("packed", "blocks")})
+    some_in_eight_bits = any(one.eight_bits for one in candidates)
+    of_eight_bits = OfEightBits(q, k, v, problem.causal) if some_in_eight_bits else reference
     results: list[JsonObject] = []
     lanes: list[tuple[Lane, int, JsonObject]] = []
     bursts: list[tuple[back_to_back.Bursts, JsonObject]] = []
@@ -708,11 +778,14 @@ def measure(problem: Problem, flops: float, rope: bool, direction: str, candidat
             if reason:
                 raise Skipped(reason)
             lane = Lane(candidate, direction, sets, problem.causal, asked)
-            wrong = lane.wrong(reference)
+            judge = of_eight_bits if candidate.eight_bits else reference
+            wrong = lane.wrong(judge)
             if wrong:
                 result["wrong"] = wrong
                 continue
-            result["error"], result["tolerance"] = reference.worst or (None, None)
+            result["error"], result["tolerance"] = judge.worst or (None, None)
+            if some_in_eight_bits:
+                result["norm"] = judge.norm
             if isinstance(candidate, Chapter) and candidate.runs:
                 result["runs"] = candidate.runs(problem, direction)
             seconds = lane.warm_up(flush)
@@ -799,8 +872,12 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
     """(candidates, those with RoPE, {name: why it is not there}). Chapters that rotate q and k solve another problem
     than those that do not, and have other peers."""
     absent: dict[str, str] = {}
+    chapters: list[Candidate]
     of_documents = OF_DOCUMENTS.get(request["sweep"])
-    if of_documents:
+    its_peers = IN_EIGHT_BITS if request["sweep"] == EIGHT_BITS else of_documents
+    if request["sweep"] == EIGHT_BITS and not request["named"]:
+        chapters = eight_bit_candidates(workbook, request["timing"] == BACK_TO_BACK, points[0].dtype)
+    elif of_documents:
         chapters = [default_candidate(workbook)]
         chapters += chapter_candidates(workbook, request["chapters"], request) if request["named"] else []
     elif request["own"]:
@@ -814,8 +891,8 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
             chapters.append(default_candidate(workbook))
     _require_direction(workbook, chapters, request["directions"])
     plain, rotating = ([one for one in chapters if one.rope == rope] for rope in (False, True))
-    names = of_documents or (model_sweep.PEERS if request["own"] else PEERS)
-    names = [*names, FLEX] if any(extras(point) for point in points) and not of_documents else names
+    names = its_peers or (model_sweep.PEERS if request["own"] else PEERS)
+    names = [*names, FLEX] if any(extras(point) for point in points) and not its_peers else names
     peers, missing = peer_candidates(names) if plain else ([], {})
     rotating_peers, others = rotating_candidates() if rotating else ([], {})
     absent |= missing | others
@@ -834,7 +911,7 @@ def is_named(word: str, name: str) -> bool:
     return word in (name, chapter, f"{chapter.split('_')[0]}/{rung}", chapter.split("_")[0])
 
 
-def _require_direction(workbook: ModuleType, chapters: list[Chapter], directions: Sequence[str]) -> None:
+def _require_direction(workbook: ModuleType, chapters: list[Candidate], directions: Sequence[str]) -> None:
     if not any(direction in candidate.directions for candidate in chapters for direction in directions):
         lacking, = directions  # of both there would be one
         able = [name for name, rungs in workbook.chapters().items() if any(has[lacking] for has in rungs.values())]
@@ -860,7 +937,8 @@ def run(request: JsonObject) -> JsonObject:
     report["context"]["before"] = cuda.machine_state(uuid())
     flush = Flush()
     known: dict[tuple[str, str], list[tuple[Problem, float]]] = {}
-    report["ceilings"] = ceilings(flush)
+    eight_bits = request["sweep"] == EIGHT_BITS
+    report["ceilings"] = ceilings(flush, eight_bits)
     torch.cuda.empty_cache()
     beside_ours = request["sweep"] in OF_DOCUMENTS  # the problems without extras: they are ours alone
     planned = [(direction, rope, problem, [one for one in both[rope] if direction in one.directions
@@ -897,7 +975,8 @@ def run(request: JsonObject) -> JsonObject:
                 ended(report, begin, f"{where}: {first_line(error)}")
                 return report
             report["points"].append({"problem": asdict(problem), "rope": rope, "direction": direction, "flops": flops,
-                                     **about(added), "results": results})
+                                     **about(added), **({"baseline": CUDNN_FP8} if eight_bits else {}),
+                                     "results": results})
             write(request["out"], report)  # in case a launch of the next one ends the process
             torch.cuda.empty_cache()
     ended(report, begin)

@@ -195,6 +195,56 @@ class Quantities:
         time, (name, share) = f"{direction}_ms", SHORT if mask == "short" else (mask, None)
         return number(time, name) / (share or number("share", name)) / number(time, "none")
 
+    # Eight bits: 16384 tokens, H * D = 2048, bf16, forward. Steps are "13/offset", "13/e4m3" (of tensors that are e4m3
+    # already), "default", "CUDNN" and "CUDNN-FP8"
+
+    def _in_eight_bits(self, step: str, n: int, head_dim: int, mask: str, back_to_back: bool) -> JsonObject:
+        where = {"seq_q": n, "head_dim": head_dim, "causal": mask == "causal"}
+        name = f"fp8{beside_peers.B2B * back_to_back}"
+        for point in self._record.piece(name)["points"]:
+            if where.items() <= point["problem"].items():
+                for one in point["results"]:
+                    chapter, slash, rung = one["name"].partition("/")
+                    if "seconds" in one and step in (one["name"], f"{chapter.split('_')[0]}{slash}{rung}"):
+                        return one
+        raise Missing(f"{step}, N = {n}, D = {head_dim}, {mask}, is not in {name}")
+
+    def steps_in_eight_bits(self):
+        """All that were timed there, in order."""
+        return list(dict.fromkeys(one["name"] for point in self._record.piece("fp8")["points"]
+                                  for one in point["results"] if "seconds" in one))
+
+    def tflops_in_eight_bits(self, step, n, head_dim, mask="full", back_to_back=False):
+        return 1e-12 * self._in_eight_bits(step, n, head_dim, mask, back_to_back)["flop_rate"]
+
+    def error_in_eight_bits(self, step, n, head_dim, mask="full"):
+        """|o - exact| / |exact|, against fp64 of the inputs in 16 bits."""
+        return self._in_eight_bits(step, n, head_dim, mask, False)["norm"]
+
+    def against_in_eight_bits(self, step, what="mean", peer="CUDNN-FP8", head_dim=None, back_to_back=False):
+        """How many times as fast as the peer, over all points where both were timed, or those of a head dim: "mean"
+        (geometric), "least", "points"."""
+        points = [point for point in self._record.piece(f"fp8{beside_peers.B2B * back_to_back}")["points"]
+                  if head_dim in (None, point["problem"]["head_dim"])]
+        ratios = []
+        for point in points:
+            of = point["problem"]
+            at = of["seq_q"], of["head_dim"], "causal" if of["causal"] else "full", back_to_back
+            try:
+                ratios.append(self.tflops_in_eight_bits(step, *at) / self.tflops_in_eight_bits(peer, *at))
+            except Missing:
+                continue
+        if not ratios:
+            raise Missing(f"{step} beside {peer} is not in the sweep fp8")
+        known = {"mean": statistics.geometric_mean(ratios), "least": min(ratios), "points": len(ratios)}
+        if what not in known:
+            raise NotUnderstood(f"there is no {what} (there are {', '.join(known)})")
+        return known[what]
+
+    def product_in_eight_bits(self):
+        """TFLOP/s of a large matrix product of e4m3 numbers, in the same process."""
+        return 1e-12 * self._record.piece("fp8")["ceilings"]["matmul_fp8"]["flop_rate"]
+
     # Few queries and many keys: H = 32, no mask
 
     def decoding(self, what, step="11", queries=None, floor_from_us=0, floor_to_us=math.inf):

@@ -14,7 +14,7 @@ from functools import partial
 
 from tools.base import JsonObject, amount_of_memory, significant
 from tools.record import LENGTHS, Microbenchmarks, Missing, Quantities, Record, SecondMeasurement, Training, repeated
-from tools.showing import document_tables, experiment_tables, microbenchmark_tables, timing_tables
+from tools.showing import document_tables, eight_bit_tables, experiment_tables, microbenchmark_tables, timing_tables
 from tools.showing.markdown import NOT_YET, factor, known, markdown, power
 
 PEER_NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
@@ -354,6 +354,16 @@ class Tables:
     def block_parts(self):
         """What masks cost beside their tiles, and what their parts do."""
         return document_tables.parts(self._of)
+
+    # Eight bits
+
+    def eight_bits_in_short(self):
+        """Each candidate's speed, also beside cuDNN's in eight bits, and its error."""
+        return eight_bit_tables.in_short(self._of)
+
+    def points_in_eight_bits(self):
+        """TFLOP/s at every point of the sweep, in both ways."""
+        return eight_bit_tables.points(self._of)
 
     # What ./workbook dev machine found
 

@@ -94,6 +94,16 @@ def clocks(report: JsonObject) -> list[str]:
             f"{len(mhz)} points)" for (name, direction), pairs in known.items() for mhz, watts in [zip(*pairs)]]
 
 
+def errors(report: JsonObject) -> list[str]:
+    """Of each candidate the largest error in the norm, where norms were taken."""
+    known: dict[str, float] = {}
+    for point in report["points"]:
+        for result in point["results"]:
+            if "norm" in result:
+                known[result["name"]] = max(result["norm"], known.get(result["name"], 0))
+    return [f"{_short(name)}: |o - exact| / |exact| is at most {norm:.2g}" for name, norm in known.items()]
+
+
 def _rivals(points: list[JsonObject], ours: "str | None") -> list[str]:
     """Those of AGAINST, and other versions of cuDNN, that were timed where ours was."""
     names = {result["name"] for point in points for result in point["results"]}
@@ -134,7 +144,7 @@ def remarks(report: JsonObject) -> list[str]:
              f"{one['name']}, {one['direction']}: {one['geometric_mean']:.3f} x {one['baseline']} (geometric mean of "
              f"{one['points']} points, {one['lowest']:.2f} to {one['highest']:.2f})" for one in report["summary"]]
     lines += comparisons(report) if of_models or with_default else []
-    lines += clocks(report)
+    lines += clocks(report) + errors(report)
     widths = [(s["p90"] - s["p10"]) / s["median"] for point in report["points"] for result in point["results"]
               if "seconds" in result for s in [result["seconds"]]]
     if widths:
