@@ -59,6 +59,8 @@ const char* name(InputKind kind) {
       return "loud";
     case InputKind::overflow:
       return "overflow";
+    case InputKind::long_sum:
+      return "long_sum";
     case InputKind::sink:
       return "sink";
   }
@@ -186,6 +188,10 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
       for (float& x : t.v) x += 2;
       break;
     }
+    case InputKind::long_sum:
+      std::fill(t.k.begin(), t.k.end(), 0.0f);
+      for (size_t i = 0; i < t.v.size(); i++) t.v[i] = 1 + 0.125f * float(i / 3 * 5 % 7);
+      break;
     case InputKind::sink: {
       // The keys differ along one pair of elements, the one that RoPE turns least. Key 0 makes up for what is still
       // lost from its position to the last.

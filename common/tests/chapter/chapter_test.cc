@@ -55,13 +55,19 @@ TEST_P(Rungs, Pass) {
   });
 }
 
-// All, but for those about extras that no rung takes.
+// All, but for those about extras that no rung takes, or about eight bits.
 std::vector<Kind> kinds_of_the_chapter() {
   unsigned taken = attention::no_extras;
-  for (const Rung& rung : the_chapter().rungs) taken |= rung.forward.takes | rung.backward.takes;
+  bool eight_bits = false;
+  for (const Rung& rung : the_chapter().rungs) {
+    taken |= rung.forward.takes | rung.backward.takes;
+    eight_bits |= rung.forward.eight_bits != attention::sixteen_bits;
+  }
   std::vector<Kind> some;
   for (const Kind& kind : kinds())
-    if (attention::extras_unsupported(kind.cases[0].problem, taken).empty()) some.push_back(kind);
+    if (const attention::Problem& p = kind.cases[0].problem;
+        attention::extras_unsupported(p, taken).empty() && (eight_bits || !p.eight_bits))
+      some.push_back(kind);
   return some;
 }
 INSTANTIATE_TEST_SUITE_P(All, Rungs, testing::ValuesIn(kinds_of_the_chapter()),

@@ -223,6 +223,14 @@ std::vector<Case> more_heads_than_a_round() {
       make({2, 33, 33, 3, 40, 128}, DType::bf16, Mask::causal).for_("heads that are counted over a batch, D = 128")};
 }
 
+// So many keys that 13 bits behind the first one of a sum are too few for V. What is lost then is an eighth of O, more
+// than the rounding of P may cost.
+std::vector<Case> long_sums() {
+  Case c = make({1, 1, 1, 2, 8000, 64}, DType::fp16, Mask::none, InputKind::long_sum);
+  c.problem.eight_bits = attention::scale_of_tensor;
+  return {c.for_("values of one sign")};
+}
+
 std::vector<Case> other_head_dims() {
   const auto padded = [](int head_dim, DType dtype, Mask mask) {
     return make({1, 2, 1, 65, 97, head_dim}, dtype, mask);
@@ -763,6 +771,13 @@ std::vector<Kind> make_kinds() {
        "positions that count, and not their distances",
        {ragged().for_("ragged tiles, at positions from 1000 on")},
        with_all_positions_moved,
+       [](const attention::Backward&, const Case&) { return std::string(); }},
+      {"long_sums",
+       "in eight bits, sums that tensor cores cut off: of passes that do not say that they leave them there",
+       long_sums(),
+       [](const Forward& pass, const Case& c) {
+         return pass.eight_bits && !pass.cuts_sums ? solve(pass, c) : std::string();
+       },
        [](const attention::Backward&, const Case&) { return std::string(); }},
       solving_with_extras(
           "windows", "edges of a window that are one off, in the mask, in a tile or in what is left out", windows()),

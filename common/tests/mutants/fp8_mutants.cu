@@ -62,6 +62,16 @@ __global__ void round(const T* q, const T* k, const T* v, size_t q_size, size_t 
   rounded[i] = to_float(from_float<__nv_fp8_e4m3>(scaled)) * (dropped ? 1 : largest / largest_e4m3);
 }
 
+// What a tensor core keeps of a sum and the products that it adds to it, all at once: 13 bits behind the largest
+// exponent.
+constexpr int step = 32;
+__device__ float last_bit(float sum, const float (&products)[step], int keys) {
+  float largest = fabsf(sum);
+  for (int j = 0; j < keys; j++) largest = fmaxf(largest, fabsf(products[j]));
+  return largest < INFINITY ? exp2f(floorf(log2f(largest)) - 13) : 0;
+}
+__device__ float cut(float x, float last_bit) { return last_bit > 0 ? truncf(x / last_bit) * last_bit : x; }
+
 template <class T>
 __global__ void attend(Problem p, Rounded in, Fp8Mutation mutation, T* o, float* lse) {
   const size_t row = size_t(blockIdx.x) * threads + threadIdx.x;
@@ -79,12 +89,22 @@ __global__ void attend(Problem p, Rounded in, Fp8Mutation mutation, T* o, float*
   if (m == -INFINITY) m = 0;
   for (int j = 0; j < visible; j++) l += expf(score(j) - m);
   const float unit = mutation == Fp8Mutation::rounded_once_divided ? l : 1;
-  for (int j = 0; j < visible; j++) {
-    const float weight = to_float(from_float<__nv_fp8_e4m3>(expf(score(j) - m) / unit)) * unit;
-    int place = j;  // within 16 keys, where registers have it
-    if (mutation == Fp8Mutation::keys_as_registers && j / 16 * 16 + 16 <= visible)
-      place = j / 16 * 16 + j % 2 + j / 2 % 2 * 8 + j / 4 % 4 * 2;
-    for (int d = 0; d < D; d++) sum[d] += weight * v[size_t(place) * D + d];
+  for (int j0 = 0; j0 < visible; j0 += step) {
+    const int keys = visible - j0 < step ? visible - j0 : step;
+    float weights[step], products[step];
+    for (int j = 0; j < keys; j++)
+      weights[j] = to_float(from_float<__nv_fp8_e4m3>(expf(score(j0 + j) - m) / unit)) * unit;
+    for (int d = 0; d < D; d++) {
+      for (int j = 0; j < keys; j++) {
+        int place = j0 + j;  // within 16 keys, where registers have it
+        if (mutation == Fp8Mutation::keys_as_registers && place / 16 * 16 + 16 <= visible)
+          place = place / 16 * 16 + place % 2 + place / 2 % 2 * 8 + place / 4 % 4 * 2;
+        products[j] = weights[j] * v[size_t(place) * D + d];
+      }
+      const float cut_at = mutation == Fp8Mutation::sum_never_flushed ? last_bit(sum[d], products, keys) : 0;
+      sum[d] = cut(sum[d], cut_at);
+      for (int j = 0; j < keys; j++) sum[d] += cut(products[j], cut_at);
+    }
   }
   for (int d = 0; d < D; d++) o[row * D + d] = from_float<T>(visible > 0 ? sum[d] / l : 0);
   lse[row] = visible > 0 ? m + logf(l) : -INFINITY;

@@ -174,6 +174,7 @@ constexpr Described of_eight_bits[] = {
     {"rounded_once_divided",
      "P is rounded to eight bits as a part of 1, not of its row's largest: small ones are lost"},
     {"keys_as_registers", "V's keys are not in the order in which registers hold P"},
+    {"sum_never_flushed", "O stays with the tensor core, which cuts off what is 13 bits behind the sum so far"},
 };
 static_assert(std::size(of_eight_bits) == size_t(Fp8Mutation::count));
 

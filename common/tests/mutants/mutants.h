@@ -112,6 +112,7 @@ enum class Fp8Mutation {
   infinity_saturates,
   rounded_once_divided,
   keys_as_registers,
+  sum_never_flushed,
   count
 };
 

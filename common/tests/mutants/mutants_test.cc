@@ -25,9 +25,9 @@ const KillTable& table_of(const std::string& device) {
   return device == "gpu" ? gpu : engine;
 }
 
-// The table of the GPU has not been made anew since there are kinds for extras.
-const std::vector<std::string> of_extras = {"windows", "scores",      "sinks",         "views", "packed",
-                                            "blocks",  "wrong_lists", "wrong_lengths", "extras"};
+// The table of the GPU has not been made anew since there are kinds for extras, and one for sums in eight bits.
+const std::vector<std::string> of_extras = {"long_sums", "windows", "scores",      "sinks",         "views",
+                                            "packed",    "blocks",  "wrong_lists", "wrong_lengths", "extras"};
 
 // The kinds that there are on each device, whatever this build is for.
 std::vector<std::string> kinds_on(const std::string& device) {
