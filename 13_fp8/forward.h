@@ -63,8 +63,6 @@ struct Direct {
   static constexpr bool turns = false;
   // Q is in registers, at D = 128
   static constexpr bool q_held = false;
-  // The last O += P V of a tile and the first S of the next one are one turn
-  static constexpr bool joined = false;
   // After so many tiles the tensor core's sum is added to O, in fp32; 0: never
   static constexpr int flush = 0;
   // What Q, K and V are rounded to (attention/problem.h)
@@ -246,21 +244,11 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Ro
   }
 }
 
-// What a consumer takes along from one tile to the next if they are joined: Q, and the first S.
-template <class R, int D>
-struct FromTileToTile {
-  static constexpr bool q_held = R::q_held && D == 128;  // at 64 and 256 there are no registers for it
-  float s[1][Bc / 8][4];
-  uint32_t q[q_held ? D / 32 : 1][4];
-  bool joined = false;
-};
-
-// A consumer's 64 rows of a tile. It is the block's tile number `turn`, and there are more.
+// A consumer's 64 rows of a tile, which is the block's number `turn`.
 template <class R, class T, int D, class Keys>
-__device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, Tile tile, int turn, bool more,
-                                       Keys& ring, const Queries<D>& q, FromTileToTile<R, D>& registers,
-                                       const Scales& scales, float* lse) {
-  constexpr bool q_held = FromTileToTile<R, D>::q_held;
+__device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, Tile tile, int turn, Keys& ring,
+                                       const Queries<D>& q, const Scales& scales, float* lse) {
+  constexpr bool q_held = R::q_held && D == 128;  // at 64 and 256 there are no registers for it
   constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
   constexpr int tiles_of_a_sum = R::flush > 0 ? R::flush : 1;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
@@ -269,9 +257,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   const int own_tiles =
       tile.i0 + wgmma_rows * consumer < p.seq_q ? key_tiles<Bc>(p, tile.i0 + wgmma_rows * (consumer + 1) - 1) : 1;
   const int first_row = tile.i0 + warp_row, warp_first = p.visible_keys(first_row);
-  const auto q_rows = [&](const Queries<D>& q) {
-    return smem.q[q.place] + wgmma_rows * consumer * bytes_of_row<D, e4m3>;
-  };
+  const e4m3* q_rows = smem.q[q.place] + wgmma_rows * consumer * bytes_of_row<D, e4m3>;
 
   // Scales: of Q and of a tile of K in that of S; that of V as below
   const int q_tile = of_tiles ? tile.head * scales.q_tiles + min(first_row, p.seq_q - 1) / fp8_tile : 0;
@@ -285,10 +271,9 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   };
   const float v_first = v_scales[0], v_scale = of_tiles ? exp2_approx(v_first) : v_first;
 
-  auto& [s_reg, q_reg, joined] = registers;
-  float o_reg[1][D / 8][4] = {};
+  float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   float part_reg[1][D / 8][4];  // of O, since it was last added up
-  uint32_t p_reg[1][Bc / 32][4];
+  uint32_t p_reg[1][Bc / 32][4], q_reg[q_held ? D / 32 : 1][4];
   lazy_softmax::Rows<1, typename R::Range> rows;
   const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
@@ -347,25 +332,24 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   const auto release_q = [&](int j) {
     if (!q_held && j == own_tiles - 1) release(smem.q_empty[q.place]);
   };
-  // Q of a tile, and its first keys
-  const auto wait_for_q = [&](const Queries<D>& q) {
-    mbarrier_wait(&smem.q_full[q.place], q.parity);
-    if constexpr (q_held) {
-      load_q<D>(q_reg, q_rows(q) + warp_row % wgmma_rows * D);
-      release(smem.q_empty[q.place]);
-    }
-    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
-  };
-  if (!joined) {
-    wait_for_q(q);
-    watch_step("1. S = Q K^T");
-    wait_for_turn();
-    wgmma_fence();
-    start_s<D>(s_reg, q_rows(q), q_reg, smem.k[ring.place]);
-    wgmma_wait<0>(s_reg);
-    pass_turn();
-    release(smem.k_empty[ring.place]);
+  // V of this tile of keys. It is needed later, and has come by now: the exponentials, which are behind the loop in
+  // which this waits, cannot be moved in front of it, and so the turn is passed on before they begin
+  const auto wait_for_v = [&] { mbarrier_wait(&smem.v_full[ring.place], ring.parity); };
+
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  if constexpr (q_held) {
+    load_q<D>(q_reg, q_rows + warp_row % wgmma_rows * D);
+    release(smem.q_empty[q.place]);
   }
+  mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+  watch_step("1. S = Q K^T");
+  wait_for_turn();
+  wgmma_fence();
+  start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
+  wgmma_wait<0>(s_reg);
+  pass_turn();
+  release(smem.k_empty[ring.place]);
+  wait_for_v();
   release_q(0);
   if (make_x(0) || R::by_sums) lazy_softmax::raise(s_reg, o_reg, rows, state);
   make_p(0);
@@ -375,11 +359,10 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     const Keys before = ring;
     ring.advance();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
-    mbarrier_wait(&smem.v_full[before.place], before.parity);
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wait_for_turn();
     wgmma_fence();
-    start_s<D>(s_reg, q_rows(q), q_reg, smem.k[ring.place]);
+    start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
     start_o(smem.v[before.place], j - 1);
     wgmma_wait<1>(s_reg);
     release(smem.k_empty[ring.place]);
@@ -388,6 +371,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     wgmma_wait<0>(sum_reg);
     pass_turn();
     release(smem.v_empty[before.place]);
+    wait_for_v();
     if constexpr (R::flush > 0)
       if (j % tiles_of_a_sum == 0) add<D>(o_reg, part_reg);
     if (above) raise();
@@ -396,31 +380,12 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     make_p(j);
   }
 
-  const Keys last = ring;
+  watch_step("3. O += P V");
+  wgmma_fence();
+  start_o(smem.v[ring.place], own_tiles - 1);
+  wgmma_wait<0>(sum_reg);
+  release(smem.v_empty[ring.place]);
   ring.advance();
-  mbarrier_wait(&smem.v_full[last.place], last.parity);
-  joined = R::joined && more && own_tiles == tiles;
-  if (joined) {
-    Queries<D> next_q = q;
-    next_q.advance();
-    wait_for_q(next_q);
-    watch_step("3. O += P V; beside it the first S of the next rows");
-    wait_for_turn();
-    wgmma_fence();
-    start_o(smem.v[last.place], own_tiles - 1);
-    start_s<D>(s_reg, q_rows(next_q), q_reg, smem.k[ring.place]);
-    wgmma_wait<1>(sum_reg);
-    release(smem.v_empty[last.place]);
-    wgmma_wait<0>(s_reg);
-    pass_turn();
-    release(smem.k_empty[ring.place]);
-  } else {
-    watch_step("3. O += P V");
-    wgmma_fence();
-    start_o(smem.v[last.place], own_tiles - 1);
-    wgmma_wait<0>(sum_reg);
-    release(smem.v_empty[last.place]);
-  }
   if constexpr (R::flush > 0) add<D>(o_reg, part_reg);
   watch_rows(state, rows);
   watch("O", state, o_reg, v_scale);
@@ -518,12 +483,8 @@ __global__ void __launch_bounds__(threads<D>, 1)
     setmaxnreg_inc<Shape::consumer_registers>();
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
-    FromTileToTile<R, D> registers;
-    for (int turn = 0; get(tiles, tile, turn); turn++, q.advance()) {
-      Tile next;
-      const bool more = R::joined && get(tiles, next, turn + 1);
-      attend<R, T, D>(smem, p, tile, turn, more, ring, q, registers, scales, lse);
-    }
+    for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+      attend<R, T, D>(smem, p, tile, turn, ring, q, scales, lse);
     if (R::turns && warpgroup == 0)
       named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }

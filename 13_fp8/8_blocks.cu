@@ -1,4 +1,4 @@
-// Chapter 13, rung 9, blocks: a scale for each tile of Q, K and V.
+// Chapter 13, rung 8, blocks: a scale for each tile of Q, K and V.
 //
 // The kernel is that of forward.h, and the one before it that of quantize_tiles.h.
 //
@@ -18,7 +18,7 @@ struct Blocks : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true, q_held = true, joined = true;
+  static constexpr bool by_sums = true, turns = true, q_held = true;
   static constexpr int flush = 1;
   static constexpr attention::EightBits rounding = attention::scale_of_tile;
 };

@@ -1,4 +1,4 @@
-// Chapter 13, rung 10, rotated: Q and K are multiplied by a random Hadamard matrix before they are rounded.
+// Chapter 13, rung 9, rotated: Q and K are multiplied by a random Hadamard matrix before they are rounded.
 //
 // The kernel is that of forward.h, and the one before it that of quantize_tiles.h.
 //
@@ -16,7 +16,7 @@ struct Rotated : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true, q_held = true, joined = true;
+  static constexpr bool by_sums = true, turns = true, q_held = true;
   static constexpr int flush = 1;
   static constexpr attention::EightBits rounding = attention::rotated_tile;
 };

@@ -1,8 +1,8 @@
-// Chapter 13, rung 8, sums: the tensor core's sum is added up in fp32 after every tile.
+// Chapter 13, rung 7, sums: the tensor core's sum is added up in fp32 after every tile.
 //
 // The kernel is that of forward.h.
 //
-// What changed since joined: a tensor core keeps 13 bits behind the leading one of a sum of products in eight bits, and
+// What changed since held: a tensor core keeps 13 bits behind the leading one of a sum of products in eight bits, and
 // cuts off the rest (common/microbenchmarks/eight_bits.cu). Each instruction cuts again, and always towards zero. So
 // P V goes to a sum of its own, which begins anew with every tile of 128 keys, and is added to O in fp32. Another D / 2
 // registers, and as many additions a tile, made while the other consumer multiplies.
@@ -17,7 +17,7 @@ struct Sums : Direct {
   struct Range {
     static constexpr float start = 0, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true, q_held = true, joined = true;
+  static constexpr bool by_sums = true, turns = true, q_held = true;
   static constexpr int flush = 1;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };

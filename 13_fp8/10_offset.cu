@@ -1,4 +1,4 @@
-// Chapter 13, rung 11, offset: P is where e4m3 has its bits.
+// Chapter 13, rung 10, offset: P is where e4m3 has its bits.
 //
 // The kernel is that of forward.h. It is the chapter's result.
 //
@@ -18,7 +18,7 @@ struct Offset : Direct {
   struct Range {
     static constexpr float start = 3, headroom = start;
   };
-  static constexpr bool by_sums = true, turns = true, q_held = true, joined = true;
+  static constexpr bool by_sums = true, turns = true, q_held = true;
   static constexpr int flush = 1;
   static constexpr attention::EightBits rounding = attention::rotated_tile;
 };
