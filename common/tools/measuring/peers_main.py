@@ -875,7 +875,8 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
     chapters: list[Candidate]
     of_documents = OF_DOCUMENTS.get(request["sweep"])
     its_peers = IN_EIGHT_BITS if request["sweep"] == EIGHT_BITS else of_documents
-    if request["sweep"] == EIGHT_BITS and not request["named"]:
+    chosen_by_words = any(request[word] for word in ("named", "rung", "all_rungs", "own"))
+    if request["sweep"] == EIGHT_BITS and not chosen_by_words:
         chapters = eight_bit_candidates(workbook, request["timing"] == BACK_TO_BACK, points[0].dtype)
     elif of_documents:
         chapters = [default_candidate(workbook)]
