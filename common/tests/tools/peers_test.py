@@ -591,6 +591,8 @@ class Runs(BesideAStandInForTorch):
             self.assertEqual((report["points"][0]["baseline"], list(report["absent"])), ("CUDNN-FP8", ["CUDNN-FP8"]))
         measured, _ = self.run_with({"seq_q": [64]}, ["forward"], ["08_c", "13_e"], sweep="fp8")
         self.assertEqual(measured[0][-1], ["CUDNN", "08_c", "13_e"])
+        measured, _ = self.run_with({"seq_q": [64]}, ["forward"], ["08_c", "13_e"], named=False, rung="first", sweep="fp8")
+        self.assertEqual(measured[0][-1], ["CUDNN", "13_e/first"])
         measured, report = self.run_with({"seq_q": [64]}, ["forward"], ["08_c", "13_e"])
         self.assertEqual((measured[0][-1][-1], report["absent"]["13_e"]),
                          ("08_c", "its results are those of eight bits: --sweep=fp8 has peers for it"))

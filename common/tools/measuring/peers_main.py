@@ -295,7 +295,7 @@ def own_candidates(workbook: ModuleType) -> list[Candidate]:
 def chapters_for(points: list[Problem], workbook: ModuleType, request: JsonObject) -> tuple[list[str], dict[str, str]]:
     """(chapters, {chapter: why it is left out}). Chapters for few queries take other problems only if named."""
     few_queries = any(point.seq_q < point.seq_k for point in points)
-    absent = {} if request["named"] or few_queries else {
+    absent = {} if request["named"] or few_queries or request["sweep"] == EIGHT_BITS else {
         chapter: "it is made for fewer queries than keys; its name asks about others, too"
         for chapter in request["chapters"]
         if not all(has["general"] for has in workbook.chapters()[chapter].values())}
@@ -875,7 +875,8 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
     chapters: list[Candidate]
     of_documents = OF_DOCUMENTS.get(request["sweep"])
     its_peers = IN_EIGHT_BITS if request["sweep"] == EIGHT_BITS else of_documents
-    if request["sweep"] == EIGHT_BITS and not request["named"]:
+    chosen_by_words = any(request[word] for word in ("named", "rung", "all_rungs", "own"))
+    if request["sweep"] == EIGHT_BITS and not chosen_by_words:
         chapters = eight_bit_candidates(workbook, request["timing"] == BACK_TO_BACK, points[0].dtype)
     elif of_documents:
         chapters = [default_candidate(workbook)]
