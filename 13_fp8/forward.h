@@ -542,9 +542,14 @@ void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t str
 
 // Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. A kernel
 // transposes V before: on its way, as in `inside`, it would take a stage and registers that the loop has use for.
+// At D = 256 the tensor core keeps the sum, as said above.
+template <class R>
+struct WithOneSum : R {
+  static constexpr int flush = 0;
+};
 template <class R>
 void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+  attention::by_dtype_and_head_dim<64, 128, 256>(p, [&]<class T, int D>() {
     EightBitTiles eight = tiles_in_workspace(p, args.workspace, true);
     eight.q = static_cast<e4m3*>(const_cast<void*>(args.q)), eight.k = static_cast<e4m3*>(const_cast<void*>(args.k));
     const unsigned blocks = unsigned(p.batch * p.kv_heads) * eight.k_tiles + unsigned(p.batch * p.heads);
@@ -552,14 +557,14 @@ void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
            eight);
     Problem unrotated = p;
     if (R::rounding == attention::rotated_tile) unrotated.scale *= D;
-    attend<R, T, D>(unrotated, args, eight, tile_scales(eight), stream);
+    attend<std::conditional_t<D == 256, WithOneSum<R>, R>, T, D>(unrotated, args, eight, tile_scales(eight), stream);
   });
 }
 
 inline std::string not_of_e4m3(const Problem& p) {
-  if (const std::string why = attention::not_for_hopper(p); !why.empty()) return why;
-  if (p.head_dim == 64 || p.head_dim == 128) return "";
-  return "head-dim is " + std::to_string(p.head_dim) + ": of tensors in e4m3 supported are 64 and 128";
+  if (const std::string why = attention::not_for_hopper_to_256(p); !why.empty()) return why;
+  if (p.head_dim == 64 || p.head_dim == 128 || p.head_dim == 256) return "";
+  return "head-dim is " + std::to_string(p.head_dim) + ": of tensors in e4m3 supported are 64, 128 and 256";
 }
 
 template <class R>

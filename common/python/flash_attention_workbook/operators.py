@@ -253,9 +253,9 @@ def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_
 
     Of fp16 or bf16 tensors, kernels make e4m3 and scales, and o is of their type. D is at most 128.
 
-    Or they are torch.float8_e4m3fn already, contiguous, with D = 64 or 128. Then q_scale, k_scale and v_scale say what
-    their elements are to be multiplied by: a number, a tensor with one element, or fp32 with one for each 128 rows of a
-    head, [B, H, ceil(Nq / 128)] and [B, Hkv, ceil(Nk / 128)]. They must be above 0 and finite; of a tensor only the
+    Or they are torch.float8_e4m3fn already, contiguous, with D = 64, 128 or 256. Then q_scale, k_scale and v_scale say
+    what their elements are to be multiplied by: a number, a tensor with one element, or fp32 with one for each 128 rows
+    of a head, [B, H, ceil(Nq / 128)] and [B, Hkv, ceil(Nk / 128)]. They must be above 0 and finite; of a tensor only the
     kernels can know, and make NaN of what depends on another one. o is of out_dtype, torch.bfloat16 unless
     torch.float16 is said.
 

@@ -530,14 +530,14 @@ TEST_F(Capi, TakesTensorsInE4m3) {
   EXPECT_EQ(faw_has_forward_e4m3("13_fp8", nullptr), 1);
   EXPECT_EQ(faw_has_forward_e4m3("13_fp8", "direct"), 0);
   EXPECT_EQ(faw_has_forward_e4m3("10_hopper", nullptr), 0);
-  for (const int head_dim : {64, 128})
+  for (const int head_dim : {64, 128, 256})
     for (const bool of_tiles : {false, true})
       for (const auto kind : {harness::InputKind::spread, harness::InputKind::spike_last}) {
         SCOPED_TRACE("head_dim " + std::to_string(head_dim) + (of_tiles ? ", scales of tiles, " : ", ") + name(kind));
         const bool many = kind == harness::InputKind::spread;
         Problem p = (many ? chapter_suite::many_tiles(head_dim) : chapter_suite::ragged(head_dim)).problem;
         p.dtype = of_tiles ? attention::DType::bf16 : attention::DType::fp16;
-        if (const std::string why = attention::not_for_hopper(p); !why.empty()) GTEST_SKIP() << why;
+        if (const std::string why = attention::not_for_hopper_to_256(p); !why.empty()) GTEST_SKIP() << why;
         p.eight_bits = of_tiles ? attention::scale_of_tile : attention::lagging_max;
         auto inputs = harness::make_inputs(p, kind, 7);
         for (size_t i = 0; i < inputs.v.size(); i++)
@@ -606,7 +606,7 @@ TEST_F(Capi, RefusesWrongTensorsInE4m3) {
   });
   refused(FAW_INVALID, "of_tiles is 2: it must be 0 or 1", [](auto&, auto&, S& s, auto&, auto&) { s.of_tiles = 2; });
   refused(FAW_INVALID, "v is NULL", [](auto&, auto&, auto&, auto&, const void*& v) { v = nullptr; });
-  refused(FAW_UNSUPPORTED, "13_fp8: head-dim is 72: of tensors in e4m3 supported are 64 and 128",
+  refused(FAW_UNSUPPORTED, "13_fp8: head-dim is 72: of tensors in e4m3 supported are 64, 128 and 256",
           [](faw_problem& problem, auto&, auto&, auto&, auto&) { problem.head_dim = 72; });
   refused(FAW_UNSUPPORTED, "13_fp8, rung direct, has no forward of tensors in e4m3",
           [](auto&, const char*& rung, auto&, auto&, auto&) { rung = "direct"; });

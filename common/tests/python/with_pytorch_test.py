@@ -195,7 +195,8 @@ class EightBits(unittest.TestCase):
         """Then nothing is rounded but the weights, and o."""
         for shape, causal, of_tiles in itertools.product(
                 (dict(batch=1, heads=4, kv_heads=2, seq_q=70, seq_k=300),
-                 dict(batch=2, heads=2, kv_heads=1, seq_q=150, seq_k=131, head_dim=128)), (False, True), (False, True)):
+                 dict(batch=2, heads=2, kv_heads=1, seq_q=150, seq_k=131, head_dim=128),
+                 dict(batch=1, heads=1, kv_heads=1, seq_q=70, seq_k=140, head_dim=256)), (False, True), (False, True)):
             with self.subTest(causal=causal, of_tiles=of_tiles, **shape):
                 self.assertLess(self.error_from_e4m3(shape, causal, of_tiles), 0.03)
         self.assertLess(self.error_from_e4m3(shape, True, False, out_dtype=torch.float16, rung="offset"), 0.03)
@@ -403,7 +404,7 @@ class Refusals(unittest.TestCase):
         refused("^q has shape .*: it must be .batch, heads, sequence, head_dim.$", q[0], k, v)
         refused("^k has shape .*: batch and head_dim must be equal$", q, k[:1], v[:1])
         refused("^v has shape ", q, k, v[:, :, :50].contiguous())
-        refused("^13_fp8: head-dim is 72: of tensors in e4m3 supported are 64 and 128$",
+        refused("^13_fp8: head-dim is 72: of tensors in e4m3 supported are 64, 128 and 256$",
                 *(torch.zeros(1, 1, 8, 72, device=DEVICE).to(torch.float8_e4m3fn) for _ in range(3)))
         refused("^13_fp8, rung direct, has no forward of tensors in e4m3$", q, k, v, rung="direct")
         refused("^out_dtype is torch.float32: supported are torch.float16 and torch.bfloat16$", q, k, v,
