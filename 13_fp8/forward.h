@@ -9,11 +9,11 @@
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> o_empty
 //   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
-//                      S(j), then O += P V(j-1) starts, in its turn
+//                      S(j), then O += P V(j-1) starts, in its turn                  -> k_empty; of the last S q_empty
 //                      x = scale log2(e) S(j) - m while P V(j-1) runs
 //                      P V(j-1) is there                                             -> the next turn, v_empty
 //                      P = 2^x, rounded to e4m3, and O follows m where it rises
-//                      the last P V                                                  -> q_empty
+//                      the last P V; in `joined` with the first S of the next tile   -> v_empty
 //                      O scale_v / l          waits for o_empty                      -> o_full
 #pragma once
 
