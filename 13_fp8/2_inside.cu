@@ -49,6 +49,7 @@ __device__ __forceinline__ void transpose(e4m3* to, e4m3* rows, int half) {
 
 struct Inside : Direct {
   static constexpr V v = V::rows;
+  static constexpr auto unsupported = attention::not_for_hopper;
 
   // Warp 0: starts the copy of a tile.
   template <int D, class Smem>

@@ -70,6 +70,8 @@ struct Direct {
   static constexpr attention::EightBits rounding = attention::scale_of_tensor;
   // V comes transposed, or in rows, which the producer transposes (2_inside.cu)
   static constexpr V v = V::transposed;
+  // Up to D = 256, where a thread has registers for one sum and a thread block memory for one V; or up to 128
+  static constexpr auto unsupported = attention::not_for_hopper_to_256;
 };
 
 // 65536 registers are 168 for each of 384 threads, or 128 for each of 512. The producer gives most of its own away.
@@ -560,9 +562,8 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   }
 }
 
-// At D = 256 there are registers for one sum and no second one, and memory for one V.
 template <class R>
-constexpr bool to_256 = R::flush == 0 && R::v == V::transposed;
+constexpr bool to_256 = R::unsupported == attention::not_for_hopper_to_256;
 
 template <class R>
 void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
@@ -575,7 +576,7 @@ void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t str
 
 template <class R>
 constexpr attention::Forward unpadded = {
-    .unsupported = to_256<R> ? attention::not_for_hopper_to_256 : attention::not_for_hopper,
+    .unsupported = R::unsupported,
     .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes,
     .run = run_of_head_dim<R>,
     .writes_lse = true,
