@@ -33,19 +33,23 @@ __device__ __forceinline__ void transpose(e4m3* to, e4m3* rows, int half) {
   for (int chunk = half; chunk < D / 16; chunk += 2)
 #pragma unroll
     for (int key = 0; key < Bc; key += 32) {
-      uint32_t pairs[4], columns[4];
+      uint32_t pairs[4];
       ldmatrix_x4_trans(pairs, chunk_of<D>(rows, key + lane, chunk));
+      // exercise transpose: make registers of four keys of a column, in P's order, and store them to the columns' rows
+      uint32_t columns[4];
       for (int i = 0; i < 4; i += 2) {
         columns[i] = __byte_perm(pairs[i], pairs[i + 1], 0x6420);
         columns[i + 1] = __byte_perm(pairs[i], pairs[i + 1], 0x7531);
       }
       const int column = 16 * chunk + lane % 8 * 2 + lane / 8 % 2;  // lanes 0-7 give the rows of columns[0], and so on
       stmatrix_x4(chunk_of<Bc>(to, column, key / 16 + lane / 16), columns);
+      // end transpose |
     }
 }
 
 struct Inside : Direct {
   static constexpr V v = V::rows;
+  static constexpr auto unsupported = attention::not_for_hopper;
 
   // Warp 0: starts the copy of a tile.
   template <int D, class Smem>

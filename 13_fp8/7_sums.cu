@@ -19,6 +19,7 @@ struct Sums : Direct {
   };
   static constexpr bool by_sums = true, turns = true, q_held = true;
   static constexpr int flush = 1;
+  static constexpr auto unsupported = attention::not_for_hopper;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };
 

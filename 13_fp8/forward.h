@@ -9,11 +9,11 @@
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> o_empty
 //   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
-//                      S(j), then O += P V(j-1) starts, in its turn
+//                      S(j), then O += P V(j-1) starts, in its turn                  -> k_empty; of the last S q_empty
 //                      x = scale log2(e) S(j) - m while P V(j-1) runs
 //                      P V(j-1) is there                                             -> the next turn, v_empty
 //                      P = 2^x, rounded to e4m3, and O follows m where it rises
-//                      the last P V                                                  -> q_empty
+//                      the last P V                                                  -> v_empty
 //                      O scale_v / l          waits for o_empty                      -> o_full
 #pragma once
 
@@ -69,6 +69,8 @@ struct Direct {
   static constexpr attention::EightBits rounding = attention::scale_of_tensor;
   // V comes transposed, or in rows, which the producer transposes (2_inside.cu)
   static constexpr V v = V::transposed;
+  // Up to D = 256, where a thread has registers for one sum and a thread block memory for one V; or up to 128
+  static constexpr auto unsupported = attention::not_for_hopper_to_256;
 };
 
 // 65536 registers are 168 for each of 384 threads, or 128 for each of 512. The producer gives most of its own away.
@@ -527,9 +529,8 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   }
 }
 
-// At D = 256 there are registers for one sum and no second one, and memory for one V.
 template <class R>
-constexpr bool to_256 = R::flush == 0 && R::v == V::transposed;
+constexpr bool to_256 = R::unsupported == attention::not_for_hopper_to_256;
 
 template <class R>
 void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
@@ -569,7 +570,7 @@ inline std::string not_of_e4m3(const Problem& p) {
 
 template <class R>
 constexpr attention::Forward unpadded = {
-    .unsupported = to_256<R> ? attention::not_for_hopper_to_256 : attention::not_for_hopper,
+    .unsupported = R::unsupported,
     .workspace_bytes = R::rounding < attention::scale_of_tile ? workspace_bytes : tiles_workspace_bytes<false>,
     .run = run_of_head_dim<R>,
     .writes_lse = true,

@@ -223,7 +223,7 @@ std::vector<Case> more_heads_than_a_round() {
       make({2, 33, 33, 3, 40, 128}, DType::bf16, Mask::causal).for_("heads that are counted over a batch, D = 128")};
 }
 
-// So many keys that 13 bits behind the first one of a sum are too few for V. What is lost then is an eighth of O, more
+// So many keys that 13 bits behind the first one of a sum are too few for V. What is lost then is a ninth of O, more
 // than the rounding of P may cost.
 std::vector<Case> long_sums() {
   Case c = make({1, 1, 1, 2, 8000, 64}, DType::fp16, Mask::none, InputKind::long_sum);
