@@ -84,6 +84,18 @@ Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes
   return {std::move(call), {grid, block, shared_bytes, stream}};
 }
 
+// A name in host code that may be a device function's: the address of such a function is another one there than in
+// kernels, for which it is no function's.
+const void* address_in_host_code(const void* function, const char* file, int line);
+template <class T>
+decltype(auto) in_host_code(T&& named, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if constexpr (std::is_function_v<std::remove_reference_t<T>>)
+    return *reinterpret_cast<std::remove_reference_t<T>*>(
+        address_in_host_code(reinterpret_cast<const void*>(&named), file, line));
+  else
+    return std::forward<T>(named);
+}
+
 // An argument of printf() in device code: if it is a text, the device has to have it.
 template <class T>
 T printed(T argument) {
