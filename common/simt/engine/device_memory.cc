@@ -170,9 +170,9 @@ bool DeviceMemory::is_awaited(const void* address) {
   return found != blocks_.end() && found->second.live && a < found->second.end && found->second.awaited;
 }
 
-void DeviceMemory::open_page(const void* address) {
+void DeviceMemory::open_page(const void* address, bool write) {
   const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / page_bytes() * page_bytes();
-  permit(page, page + page_bytes(), PROT_READ | PROT_WRITE);
+  permit(page, page + page_bytes(), write ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 
 void DeviceMemory::host_looks_at(const void* flag) {

@@ -204,7 +204,7 @@ void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context)
 #else
   fault_.misaligned = false;
 #endif
-  fault_.call = instruction_of(context) == info.si_addr;
+  fault_.call = signal != SIGFPE && instruction_of(context) == info.si_addr;
   if (fault_.call)  // and nothing to read for who looks through the stack
     fault_.stack[0] = caller_of(context), fault_.depth = 1;
   else

@@ -80,7 +80,7 @@ bool host_touches(const void* address, bool write, const std::string& line) {
   if (!memory.contains(address)) return pinned_touched != nullptr && pinned_touched(address, write, line);
   const std::string does = std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", ";
   if (memory.is_awaited(address) && managed_is_awaited != nullptr && !managed_is_awaited(address, write)) {
-    memory.open_page(address);
+    memory.open_page(address, write);
     return true;
   }
   if (memory.ends_wait(address)) {

@@ -884,25 +884,34 @@ class Rewriter {
     return i > begin && at(i - 1) != "::";
   }
 
-  // Whether the name is also that of a function of the host's, or of a member; of a variable or a type.
-  bool means_another_function(std::string_view name) const {
+  // Those outside functions' bodies and parameters, at which the name stands.
+  template <class Is>
+  bool any_outside_functions(std::string_view name, const Is& is) const {
+    std::size_t next = 0;  // function
     for (Place i = 1; i < size(); ++i) {
-      if (at(i) != name || at(i + 1) != "(" || !declares_function(i)) continue;
-      const Place begin = statement_begin(i);
-      if (has(begin, i, "__host__") || (!has(begin, i, "__device__") && !has(begin, i, "__global__"))) return true;
+      for (; next < functions_.size() && functions_[next].open < i; ++next) i = std::max(i, past(functions_[next].open));
+      if (at(i) == "(") i = past(i) - 1;
+      if (at(i) == name && is(i)) return true;
     }
     return false;
   }
+
+  // Whether the name is also that of a function of the host's, or of a member; of a variable, or a type.
+  bool means_another_function(std::string_view name) const {
+    return any_outside_functions(name, [&](Place i) {
+      if (at(i + 1) != "(" || !declares_function(i)) return false;
+      const Place begin = statement_begin(i);
+      return has(begin, i, "__host__") || (!has(begin, i, "__device__") && !has(begin, i, "__global__"));
+    });
+  }
   bool means_a_variable(std::string_view name) const {
-    for (Place i = 1; i < size(); ++i) {
-      if (at(i) != name || at(i + 1) == "(" || at(i + 1) == "<") continue;
+    return any_outside_functions(name, [&](Place i) {
+      if (at(i + 1) == "(" || at(i + 1) == "<") return false;
       const std::string_view before = at(i - 1);
-      if (is_word(i - 1) && !is_statement_keyword(before)) return true;
-      if (before == ">" || in_enumeration(i)) return true;
-      if ((before == "*" || before == "&") && (is_word(i - 2) || at(i - 2) == ">" || at(i - 2) == before)) return true;
-      if (before == "," && in_a_list_of_variables(i)) return true;
-    }
-    return false;
+      return (is_word(i - 1) && !is_statement_keyword(before)) || before == ">" || in_enumeration(i) ||
+             ((before == "*" || before == "&") && (is_word(i - 2) || at(i - 2) == ">" || at(i - 2) == before)) ||
+             (before == "," && in_a_list_of_variables(i));
+    });
   }
   // `int a, name;`
   bool in_a_list_of_variables(Place i) const {
