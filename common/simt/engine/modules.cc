@@ -181,7 +181,8 @@ static const Object* at(const std::vector<Object>& objects, std::uintptr_t addre
 }
 const Object* Module::object_at(std::uintptr_t address) const { return at(objects, address); }
 const Object* Module::table_at(std::uintptr_t address) const {
-  return tables.empty() || address < tables.front().begin || address >= tables.back().end ? nullptr : at(tables, address);
+  return tables.empty() || address < tables.front().begin || address >= tables.back().end ? nullptr
+                                                                                          : at(tables, address);
 }
 
 std::size_t Module::static_shared_of(const void* kernel) const {

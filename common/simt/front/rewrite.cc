@@ -824,7 +824,8 @@ class Rewriter {
     if (std::all_of(scopes_.begin(), scopes_.end(), value_or_name)) return note_at_namespace_scope(i);
     if (!in_function()) return;
     const Scope& in = scopes_.back();
-    if (in.device ? host_arrays_.contains(at(i)) : known_.contains(std::string(at(i))) || device_functions_.contains(at(i)))
+    if (in.device ? host_arrays_.contains(at(i))
+                  : known_.contains(std::string(at(i))) || device_functions_.contains(at(i)))
       mentions_.push_back({i, body, statement, in.device, in_template()});
   }
 
@@ -889,7 +890,8 @@ class Rewriter {
   bool any_outside_functions(std::string_view name, const Is& is) const {
     std::size_t next = 0;  // function
     for (Place i = 1; i < size(); ++i) {
-      for (; next < functions_.size() && functions_[next].open < i; ++next) i = std::max(i, past(functions_[next].open));
+      for (; next < functions_.size() && functions_[next].open < i; ++next)
+        i = std::max(i, past(functions_[next].open));
       if (at(i) == "(") i = past(i) - 1;
       if (at(i) == name && is(i)) return true;
     }
@@ -917,8 +919,9 @@ class Rewriter {
   bool in_a_list_of_variables(Place i) const {
     while (i-- > 0) {
       const std::string_view text = at(i);
-      if (text == "(" || text == "[") return false;
-      if (text == "{") return at(i - 1) != "=" && at(i - 1) != "," && !(is_word(i - 1) && !is_statement_keyword(at(i - 1)));
+      if (text == "(" || text == "[") return at(i - 1) == "for";
+      if (text == "{")
+        return at(i - 1) != "=" && at(i - 1) != "," && !(is_word(i - 1) && !is_statement_keyword(at(i - 1)));
       if (text == ";" || text == "}") return true;
       if ((text == ")" || text == "]") && partner_[i] != nowhere) i = partner_[i];
     }
@@ -939,7 +942,7 @@ class Rewriter {
     while (at(before) == "::") before -= is_word(before - 1) ? 2 : 1;
     if (at(before) == "&") --before;
     static const std::set<std::string_view> openers = {"(", ",", "=", "{", "?", ":", ")", "return"};
-    if (!openers.contains(at(before))) return false;
+    if (!openers.contains(at(before)) || (at(before) == "," && in_a_list_of_variables(i))) return false;
     for (const char* word : {"constexpr", "static_assert", "decltype", "sizeof", "noexcept", "typeid", "using"})
       if (has(statement, i, word)) return false;
     int depth = 0;  // of angle brackets
@@ -952,8 +955,8 @@ class Rewriter {
     return true;
   }
 
-  // What the two sides have of each other is said if it is wrong, where the text is that of the side; and host code gets
-  // other addresses of device functions.
+  // What the two sides have of each other is said if it is wrong, where the text is that of the side; and host code
+  // gets other addresses of device functions.
   void find_mentions(bool says_host, bool says_device) {
     std::map<std::string_view, std::pair<bool, bool>> other;  // is the name another function's, a variable's?
     for (const Mention& each : mentions_) {
@@ -972,7 +975,8 @@ class Rewriter {
       if (at(after) == "(") {
         if (says_host && !of_both) call_by_the_host(each);
       } else if (function != device_functions_.end() && !a_variable && is_a_value(each.name, each.statement)) {
-        if (function->second.signatures.size() > 1 || (function->second.is_template && after == each.name + 1)) continue;
+        if (function->second.signatures.size() > 1 || (function->second.is_template && after == each.name + 1))
+          continue;
         if (of_both && !in_a_launch(each.name)) continue;
         Place begin = each.name;
         while (begin > 1 && at(begin - 1) == "::") begin -= is_word(begin - 2) ? 2 : 1;
@@ -986,10 +990,10 @@ class Rewriter {
     const bool launch = at(each.name + 1) == "<" && at(each.name + 2) == "<";
     if (launch || each.in_template || unevaluated(each.name) || declares_function(each.name)) return;
     const std::string name(at(each.name));
-    wrong(each.name, known_.contains(name) ? "host code calls the kernel " + name +
-                                                 "() as a function: a launch says <<<blocks, threads>>>"
-                                           : "host code calls " + name +
-                                                 "(), which is the device's: it needs __host__ __device__");
+    wrong(each.name,
+          known_.contains(name)
+              ? "host code calls the kernel " + name + "() as a function: a launch says <<<blocks, threads>>>"
+              : "host code calls " + name + "(), which is the device's: it needs __host__ __device__");
   }
 
   // Is it an argument of a kernel's?
@@ -1023,8 +1027,8 @@ class Rewriter {
     std::size_t mentioned = 0;
     for (Place i = 0; i < size(); ++i) mentioned += at(i) == d.name;
     if (!has(d, "__global__") && mentioned < 2) return;
-    wrong(each.name, "device code uses " + std::string(name) +
-                         ", an array of the host's: it needs __constant__ or __device__");
+    wrong(each.name,
+          "device code uses " + std::string(name) + ", an array of the host's: it needs __constant__ or __device__");
   }
 
   bool is_declared_between(Place from, Place to, std::string_view name) const {

@@ -577,10 +577,10 @@ void GlobalShadow::read_only(const MemoryAccess& a) {
     const Event& written = page->cell(at).written;
     if (written.slice < first_slice_ || written.slice == 0) continue;
     if (!said_lines_.insert("__ldg " + line_of(a.pc) + " " + line_of(far(written.pc))).second) return;
-    found_mistake(here(a.pc) + "__ldg() reads " + bytes_text(a.size) + " of global memory that this launch has written, " +
-                  "by " + block_text(slice_of(written).block, gridDim) + ", thread " +
-                  text(index_of(written.thread, blockDim)) + " at " + line_of(far(written.pc)) +
-                  ": it may only read what no thread of the kernel writes");
+    found_mistake(
+        here(a.pc) + "__ldg() reads " + bytes_text(a.size) + " of global memory that this launch has written, " +
+        "by " + block_text(slice_of(written).block, gridDim) + ", thread " + text(index_of(written.thread, blockDim)) +
+        " at " + line_of(far(written.pc)) + ": it may only read what no thread of the kernel writes");
     return;
   }
 }

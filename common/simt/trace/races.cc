@@ -229,11 +229,12 @@ void RaceDetector::check_variable_bounds(const MemoryAccess& a) {
       a.address + a.size <= reinterpret_cast<std::uintptr_t>(variable->begin()) + variable->bytes()) {
     if (!variable->use().by_kernels && from_the_kernel(a.pc)) kernel_uses(*variable);
     if (writes(a.access) && variable->kind() == DeviceVariable::constant && !variable->given() && from_the_kernel(a.pc))
-      worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
-                   std::string("invalid ") + access_word(a.access) + " of a __constant__ variable" +
-                       (module->object_at(a.address) != nullptr ? ", " + Module::name_of(module->object_at(a.address)->name)
-                                                                : std::string()) +
-                       ": kernels can only read it");
+      worker->fail(
+          cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+          std::string("invalid ") + access_word(a.access) + " of a __constant__ variable" +
+              (module->object_at(a.address) != nullptr ? ", " + Module::name_of(module->object_at(a.address)->name)
+                                                       : std::string()) +
+              ": kernels can only read it");
     return;
   }
   if (!from_the_kernel(a.pc)) return;
@@ -325,9 +326,10 @@ void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
 void RaceDetector::check_table(const MemoryAccess& a) {
   if (object_ != 0 && HostObjects::is_in_table(a.address, reinterpret_cast<const void*>(object_)) &&
       from_the_kernel(a.pc))
-    worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
-                 "a virtual call for an object that host code has made: its table of functions is the host's; only what "
-                 "a kernel has made can be called so in kernels");
+    worker->fail(
+        cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+        "a virtual call for an object that host code has made: its table of functions is the host's; only what "
+        "a kernel has made can be called so in kernels");
   object_ = a.size == sizeof(void*) && HostObjects::instance().has(a.address) ? a.address : 0;
 }
 
@@ -335,7 +337,9 @@ void RaceDetector::read_only(const MemoryAccess& a) {
   if (global_ && a.space == MemoryAccess::global) global_->read_only(a);
 }
 
-void RaceDetector::undefined_shuffle(const Wait& wait) { undefined_at_ = std::string(wait.name) + " at " + text(wait.site); }
+void RaceDetector::undefined_shuffle(const Wait& wait) {
+  undefined_at_ = std::string(wait.name) + " at " + text(wait.site);
+}
 
 void RaceDetector::check_stored_last() {
   const MemoryAccess a = std::exchange(stored_last_, {});

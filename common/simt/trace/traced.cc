@@ -30,8 +30,7 @@ void ldmatrix_row(const void* row) { this_worker("ldmatrix").tell_of_ldmatrix_ro
 
 void read_only(const void* from, std::size_t bytes) {
   if (worker == nullptr || !worker->in_kernel() || worker->computing()) return;
-  worker->observe(&Observer::read_only,
-                  worker->memory_access(__builtin_return_address(0), from, bytes, Access::read));
+  worker->observe(&Observer::read_only, worker->memory_access(__builtin_return_address(0), from, bytes, Access::read));
 }
 
 namespace {

@@ -98,13 +98,13 @@ RANGE(read_range, simt::Access::read)
 RANGE(write_range, simt::Access::write)
 
 // What takes the place of memcpy and its like (cuda/bytes.h).
-#define COPY(name)                                                                     \
-  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes);  \
-  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes) { \
-    note_range(__builtin_return_address(0), from, bytes, simt::Access::read);          \
-    note_range(__builtin_return_address(0), to, bytes, simt::Access::write);           \
+#define COPY(name)                                                                       \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes);    \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes) {   \
+    note_range(__builtin_return_address(0), from, bytes, simt::Access::read);            \
+    note_range(__builtin_return_address(0), to, bytes, simt::Access::write);             \
     if (simt::HostObjects::any()) simt::HostObjects::instance().copied(to, from, bytes); \
-    return std::name(to, from, bytes);                                                 \
+    return std::name(to, from, bytes);                                                   \
   }
 COPY(memcpy)
 COPY(memmove)
