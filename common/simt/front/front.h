@@ -34,8 +34,13 @@ class Configured {
 
   // By value: the arguments are copied once, when the kernel is launched, and once more for each of its threads.
   void operator()(Params... arguments) const {
-    launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
-                        [kernel = kernel_, arguments...] { call_kernel(kernel, arguments...); });
+    if constexpr ((std::is_reference_v<Params> || ...)) {  // to what kernels reach, as managed memory
+      launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
+                          [kernel = kernel_, own = std::tuple<Params...>(arguments...)] { std::apply(kernel, own); });
+    } else {
+      launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
+                          [kernel = kernel_, arguments...] { call_kernel(kernel, arguments...); });
+    }
   }
 
  private:

@@ -606,7 +606,7 @@ class Rewriter {
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
       note_call(i);
-      note_mention(statement, i);
+      note_mention(i);
     }
   }
 
@@ -811,12 +811,12 @@ class Rewriter {
     bool of_both = false;  // sides
   };
   struct Mention {
-    Place name, body, statement;
+    Place name, body;
     bool on_device, in_template;
   };
 
   // In host code, a kernel's or a device function's name; in device code, that of a constant array of the host's.
-  void note_mention(Place statement, Place i) {
+  void note_mention(Place i) {
     const std::string_view before = i > 0 ? at(i - 1) : std::string_view();
     if (of_the_engine_[i] || before == "." || before == "->") return;
     const Place body = functions_.empty() ? 0 : functions_.back().open;
@@ -826,15 +826,12 @@ class Rewriter {
     const Scope& in = scopes_.back();
     if (in.device ? host_arrays_.contains(at(i))
                   : known_.contains(std::string(at(i))) || device_functions_.contains(at(i)))
-      mentions_.push_back({i, body, statement, in.device, in_template()});
+      mentions_.push_back({i, body, in.device, in_template()});
   }
 
   // `const float weights[] = {..};` of the host, or `Function* chosen = square;`
   void note_at_namespace_scope(Place i) {
-    Place statement = statement_begin(i);
-    const auto in_values = [&] { return statement > 1 && at(statement - 1) == "{"; };
-    while (in_values() && (at(statement - 2) == "=" || at(statement - 2) == "," || at(statement - 2) == "{"))
-      statement = statement_begin(statement - 1);
+    const Place statement = whole_statement_begin(i);
     if (i == statement || has(statement, i, "(")) return;
     for (const char* word : {"__device__", "__constant__", "__managed__", "__shared__", "extern", "using", "typedef"})
       if (has(statement, i, word)) return;
@@ -842,7 +839,18 @@ class Rewriter {
     if (array && !has(statement, i, "=") && (has(statement, i, "const") || has(statement, i, "constexpr")))
       host_arrays_.insert(at(i));
     if (has(statement, i, "=") && device_functions_.contains(at(i)))
-      mentions_.push_back({i, statement, statement, false, at(statement) == "template"});
+      mentions_.push_back({i, statement, false, at(statement) == "template"});
+  }
+
+  // Also from within parentheses, and the braces of a value.
+  Place whole_statement_begin(Place i) const {
+    for (;;) {
+      i = statement_begin(i);
+      if (i < 2 || (at(i - 1) != "(" && at(i - 1) != "{")) return i;
+      const std::string_view before = at(i - 2);
+      if (at(i - 1) == "{" && before != "=" && before != "," && before != "{" && before != "]") return i;
+      --i;
+    }
   }
 
   bool in_template() const {
@@ -935,7 +943,7 @@ class Rewriter {
   }
 
   // Whether the name stands where a value is used: and not in a template's arguments, or in what is never computed.
-  bool is_a_value(Place i, Place statement) const {
+  bool is_a_value(Place i) const {
     const std::string_view after = at(past_name(i));
     if (after != "," && after != ")" && after != ";" && after != "}" && after != ":" && after != "?") return false;
     Place before = i - 1;
@@ -943,6 +951,7 @@ class Rewriter {
     if (at(before) == "&") --before;
     static const std::set<std::string_view> openers = {"(", ",", "=", "{", "?", ":", ")", "return"};
     if (!openers.contains(at(before)) || (at(before) == "," && in_a_list_of_variables(i))) return false;
+    const Place statement = whole_statement_begin(i);
     for (const char* word : {"constexpr", "static_assert", "decltype", "sizeof", "noexcept", "typeid", "using"})
       if (has(statement, i, word)) return false;
     int depth = 0;  // of angle brackets
@@ -974,7 +983,7 @@ class Rewriter {
       const Place after = past_name(each.name);
       if (at(after) == "(") {
         if (says_host && !of_both) call_by_the_host(each);
-      } else if (function != device_functions_.end() && !a_variable && is_a_value(each.name, each.statement)) {
+      } else if (function != device_functions_.end() && !a_variable && is_a_value(each.name)) {
         if (function->second.signatures.size() > 1 || (function->second.is_template && after == each.name + 1))
           continue;
         if (of_both && !in_a_launch(each.name)) continue;
@@ -1016,7 +1025,7 @@ class Rewriter {
     if (each.in_template || unevaluated(each.name) || at(each.name + 1) == "(" || at(each.name - 1) == "::") return;
     if (is_word(each.name - 1) && !is_statement_keyword(at(each.name - 1))) return;  // its own variable of that name
     const Declaration d = declaration(statement_begin(each.body));
-    if (!d.is_function || has(statement_begin(each.body), each.body, name) ||
+    if (!d.is_function || has(d, "constexpr") || has(statement_begin(each.body), each.body, name) ||
         is_declared_between(each.body, each.name, name))
       return;
     for (Place i = 1; i < size(); ++i)

@@ -392,6 +392,7 @@ void GlobalShadow::launch_ends() {
       found_mistake(message);
   }
   setters_.clear();
+  several_values_ = {};
 }
 
 void GlobalShadow::block_begins(std::uint64_t block) {
@@ -544,10 +545,13 @@ bool GlobalShadow::of_this_thread(const Event& event, const MemoryAccess& now) c
 }
 
 void GlobalShadow::note_set(const MemoryAccess& a, const Cell& cell) {
-  Setter& setter = setters_[near(a.pc)];
-  if (!setter.one_value) return;
-  if (a.size > setting_.old.size()) {
-    setter.one_value = false;
+  const std::int32_t pc = near(a.pc);
+  std::int32_t& known = several_values_[static_cast<std::uint32_t>(pc) % several_values_.size()];
+  if (known == pc) return;
+  Setter& setter = setters_[pc];
+  if (a.size > setting_.old.size()) setter.one_value = false;
+  if (!setter.one_value) {
+    known = pc;
     return;
   }
   setting_ = {&setter, a.address, a.size, false, false, {}};

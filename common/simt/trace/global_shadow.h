@@ -257,6 +257,7 @@ class GlobalShadow {
     std::array<char, 16> value = {};
   };
   std::unordered_map<std::int32_t, Setter> setters_;
+  std::array<std::int32_t, 64> several_values_ = {};  // most of those that store more than one value
   struct Setting {
     Setter* setter = nullptr;
     std::uintptr_t address = 0;

@@ -161,7 +161,7 @@ class Declarations(unittest.TestCase):
             with self.subTest(text):
                 self.assertTrue(rewritten(functions + text).endswith(becomes), rewritten(functions + text))
         for text in ("void host() { t<f>(x); t<int, f, 3>(x); u(&T<f>::call); }", "void host(int f) { int g = f; use(f, g); }",
-                     "void host() { int a, f; use(f); }", "void host() { for (int a = 0, f; ;) use(f); }", "constexpr F a = f;", "struct S { int f; int host() { return (f); } };",
+                     "void host() { int a, f; use(f); }", "void host() { for (int a = 0, f; ;) use(f); }", "constexpr F a = f;", "void host() { constexpr F a[] = {f}; constexpr bool b = use(f); }", "struct S { int f; int host() { return (f); } };",
                      "enum E { e, f }; void host() { use(f); }", "__device__ int f(float x); void host() { F a = f; }"):
             with self.subTest(text):
                 self.assertNotIn("in_host_code", rewritten(functions + text))

@@ -1834,6 +1834,20 @@ CASE(managed_memory_beside_a_kernel) {
   cudaFree(x), cudaFree(y);
 }
 
+struct Counters {
+  int all, own[3];
+};
+__global__ void count_up(Counters& counters, int by) { counters.own[threadIdx.x] += by, atomicAdd(&counters.all, by); }
+CASE(reference_to_managed_memory) {
+  Counters* counters;
+  cudaMallocManaged(&counters, sizeof *counters);
+  *counters = {1, {2, 3, 4}};
+  count_up<<<1, 3>>>(*counters, 2);
+  cudaDeviceSynchronize();
+  expect(counters->all == 7 && counters->own[2] == 6);
+  cudaFree(counters);
+}
+
 // ---- functions and objects of the device
 
 using Function = int (*)(int);
