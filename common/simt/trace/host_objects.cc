@@ -50,17 +50,12 @@ bool HostObjects::has(std::uintptr_t object) {
   return on_device_.contains(object);
 }
 
-void HostObjects::made(const void* object, bool by_kernel) {
-  if (by_kernel ? !any_ : !watching()) return;
-  const auto address = reinterpret_cast<std::uintptr_t>(object);
-  if (!by_kernel && !reached_by_kernels(object) &&
+void HostObjects::made(const void* object) {
+  if (!watching()) return;
+  if (!reached_by_kernels(object) &&
       !(host_checks::kernels_reach_host() && host_checks::registered(object).begin != nullptr))
     return;
-  const std::lock_guard lock(mutex_);
-  if (by_kernel)
-    on_device_.erase(address);
-  else
-    any_ = on_device_.insert(address).second || any_;
+  argument(object);
 }
 
 void HostObjects::copied(const void* to, const void* from, std::size_t bytes) {

@@ -17,11 +17,11 @@ class HostObjects {
   // Are there any? For each access of a kernel.
   static bool any() { return any_; }
 
-  // An object's constructor sets its table, here.
-  void made(const void* object, bool by_kernel);
+  // The constructor of an object sets its table: one that host code calls.
+  void made(const void* object);
   void argument(const void* object);  // of a kernel: a copy of the host's, byte by byte
   void copied(const void* to, const void* from, std::size_t bytes);
-  void forget(const void* memory, std::size_t bytes);
+  void forget(const void* memory, std::size_t bytes);  // a kernel has written there, or it was freed
 
   bool has(std::uintptr_t object);
   // Does the address lie in the table to which this object points?

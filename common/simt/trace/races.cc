@@ -50,6 +50,7 @@ void RaceDetector::launch_begins(const Launch& launch) {
   looks_.clear();
   undefined_at_.clear();
   stored_last_ = {};
+  object_ = 0;
   if (global_) global_->launch_begins();
   const unsigned threads = launch.block.x * launch.block.y * launch.block.z, blocks = launch.cluster_blocks();
   shadow_.launch_begins(worker->shared_bytes_of_each(), blocks, (threads + 31) / 32);
@@ -139,7 +140,7 @@ void RaceDetector::accessed(const MemoryAccess& a) {
     check_shared_bounds(a);
     check_variable_bounds(a);
   }
-  if (global_ && HostObjects::any() && a.access == Access::read) check_table(a);
+  if (global_ && HostObjects::any()) check_table(a);
   if (global_ && (is_atomic(a.access) || a.is_volatile) && a.space != MemoryAccess::elsewhere) {
     const auto* flag = reinterpret_cast<const void*>(a.address);
     if (reads(a.access)) shadow_.flag_read(flag, in_cluster(a.thread));
@@ -324,6 +325,7 @@ void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
 
 // A virtual call reads the address of the table from the object, and then an entry of the table.
 void RaceDetector::check_table(const MemoryAccess& a) {
+  if (writes(a.access)) return HostObjects::instance().forget(reinterpret_cast<const void*>(a.address), a.size);
   if (object_ != 0 && HostObjects::is_in_table(a.address, reinterpret_cast<const void*>(object_)) &&
       from_the_kernel(a.pc))
     worker->fail(

@@ -146,7 +146,7 @@ extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
 extern "C" void __tsan_vptr_update(void** address, void*) {
-  simt::HostObjects::instance().made(address, simt::worker != nullptr && simt::worker->in_kernel());
+  if (simt::worker == nullptr || !simt::worker->in_kernel()) simt::HostObjects::instance().made(address);
   note_aligned(__builtin_return_address(0), address, sizeof *address, simt::Access::write);
 }
 extern "C" void __tsan_vptr_read(void**) {}
