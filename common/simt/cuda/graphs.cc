@@ -411,6 +411,7 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const
                                  std::size_t count, const cudaHostNodeParams* parameters) {
   const auto calls = [p = *parameters](cudaStream_t own) {
     simt::host_checks::calls_host(own);
+    const simt::InHostFunction in;
     return p.fn(p.userData), cudaSuccess;
   };
   *node = add_node(graph, calls, dependencies, count);

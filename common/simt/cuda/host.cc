@@ -409,7 +409,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
   simt::host_checks::calls_host(stream);
-  callback(stream, simt::broken(), data);
+  const cudaError_t status = simt::broken();
+  const simt::InHostFunction in;
+  callback(stream, status, data);
   return cudaSuccess;
 }
 
@@ -419,6 +421,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     return error;
   const auto work = [=](cudaStream_t own) {
     simt::host_checks::calls_host(own);
+    const simt::InHostFunction in;
     return function(data), cudaSuccess;
   };
   return simt::is_captured(stream) ? simt::capture(stream, work) : work(stream);

@@ -24,6 +24,7 @@
 #include "simt/engine/launch.h"
 #include "simt/engine/modules.h"
 #include "simt/front/report.h"
+#include "simt/trace/host_objects.h"
 #include "simt/trace/races.h"
 
 namespace simt::host_checks {
@@ -111,6 +112,7 @@ struct State {
   std::mutex mutex;
   std::map<void*, Place> allocations;
   std::map<std::uintptr_t, std::size_t> pinned;  // in pages of its own: begin, bytes
+  std::map<std::uintptr_t, std::size_t> freed_pinned;
   std::vector<Copy> copies;
   std::map<std::uintptr_t, Touched> touched;  // by the kernel that runs: blocks, by their begin
   cudaStream_t stream = nullptr;              // of that kernel
@@ -210,6 +212,12 @@ bool touched(const void* address, bool write, const std::string& line) {
   {
     const std::lock_guard lock(s.mutex);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
+    const auto freed = s.freed_pinned.upper_bound(a);
+    if (freed != s.freed_pinned.begin() && a < up_to_page(std::prev(freed)->first + std::prev(freed)->second)) {
+      found_mistake(std::string("host code ") + (write ? "writes" : "reads") + ", at " + line +
+                    ", pinned memory that was freed (cudaFreeHost), and ends here");
+      return false;
+    }
     const auto block = s.pinned.upper_bound(a);
     const bool pinned = block != s.pinned.begin() && a < up_to_page(std::prev(block)->first + std::prev(block)->second);
     const auto closes = [&](const Copy& c) {
@@ -268,6 +276,7 @@ void freeing(void* pointer) {
   const auto block = DeviceMemory::instance().live_block_at(address);
   if (!block || block->start != address) return;
   s.allocations.erase(pointer);
+  HostObjects::instance().forget(pointer, block->bytes);
   if (GlobalShadow* const global = shadow()) global->freed(pointer, block->bytes);
 }
 
@@ -323,6 +332,7 @@ void copied(const void* to, const void* from, std::size_t bytes) {
   if (!watching()) return;
   const auto one = alone();
   GlobalShadow* const global = shadow();
+  if (global != nullptr) HostObjects::instance().copied(to, from, bytes);
   const DeviceMemory& memory = DeviceMemory::instance();
   if (global == nullptr || !memory.contains(to)) return;
   if (memory.contains(from))
@@ -377,7 +387,15 @@ bool free_pinned(void* pointer) {
   if (block == s.pinned.end()) return false;
   const auto [begin, bytes] = *block;
   if (GlobalShadow* const global = shadow()) global->freed(pointer, bytes);
-  munmap(pointer, bytes);
+  // Nothing else comes there, so that who touches it is known.
+  when_host_touches(touched);
+  mmap(pointer, up_to_page(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  s.freed_pinned[begin] = bytes;
+  constexpr std::size_t most = 4096;
+  if (s.freed_pinned.size() > most) {
+    munmap(reinterpret_cast<void*>(s.freed_pinned.begin()->first), s.freed_pinned.begin()->second);
+    s.freed_pinned.erase(s.freed_pinned.begin());
+  }
   s.pinned.erase(block);
   return true;
 }
@@ -499,16 +517,15 @@ static void awaited_touched(const void* pc, std::uintptr_t address, bool write, 
   if (is_flag) looks_at(reinterpret_cast<const void*>(address));
 }
 
-// Of several streams, it is known what their kernels use.
+// Where kernels are traced, it is known what they use.
 static bool managed_is_awaited(const void* address, bool write) {
   GlobalShadow* const global = shadow();
-  return global == nullptr || !global->streams().several() || global->awaited(address, 1, write);
+  return global == nullptr || global->awaited(address, 1, write);
 }
 
 void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
-  when_host_touches_managed(managed_is_awaited);
   streams().made(stream, blocking);
 }
 
@@ -516,6 +533,7 @@ void launched() {
   if (!watching()) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
+  when_host_touches_managed(managed_is_awaited);
   s.running = true;
   for (auto& [begin, touched] : s.touched) {
     begins(s, {begin,
@@ -546,6 +564,7 @@ static void has_waited() {
   if (!s.running) return;
   GlobalShadow* const global = shadow();
   s.running = global != nullptr && global->streams().several() && !streams().host_knows_all();
+  if (global != nullptr && !s.running) global->host_has_waited();
   DeviceMemory::instance().kernels_have_ended([&](const DeviceMemory::Block& block) {
     return s.running && global->awaited(reinterpret_cast<const void*>(block.start), block.bytes, /*used=*/true);
   });

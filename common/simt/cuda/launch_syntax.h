@@ -74,9 +74,13 @@ class CallOf : public Call {
 template <class P>
 inline constexpr bool passed_plainly = std::is_trivially_copy_constructible_v<P>&& std::is_trivially_destructible_v<P>;
 
+void argument_with_table(const void* object);  // of virtual functions
 template <class P>
 struct Bytes {
-  explicit Bytes(const P& from) { __builtin_memcpy(bytes, &from, sizeof bytes); }
+  explicit Bytes(const P& from) {
+    __builtin_memcpy(bytes, &from, sizeof bytes);
+    if constexpr (std::is_polymorphic_v<P>) argument_with_table(bytes);
+  }
   P& operator*() { return *reinterpret_cast<P*>(bytes); }
   alignas(P) char bytes[sizeof(P)];
 };
@@ -108,10 +112,19 @@ cudaError_t launch_now_or_later(const LaunchConfig& config, const void* kernel, 
 // A kernel's call with the arguments that the pointers show, copied.
 using ArgumentsOf = SharedCall (*)(void** arguments);
 
+template <class P>
+P argument_at(void* place) {
+  if constexpr (std::is_reference_v<P>)
+    return **static_cast<std::remove_reference_t<P>**>(place);
+  else
+    return *static_cast<std::remove_const_t<P>*>(place);
+}
+
 template <class... P, std::size_t... i>
 SharedCall call_with(void (*kernel)(P...), void** arguments, std::index_sequence<i...>) {
-  const auto call = [kernel, own = std::tuple<std::remove_const_t<P>...>(
-                                 *static_cast<std::remove_const_t<P>*>(arguments[i])...)] { std::apply(kernel, own); };
+  const auto call = [kernel, own = std::tuple<std::remove_const_t<P>...>(argument_at<P>(arguments[i])...)] {
+    std::apply(kernel, own);
+  };
   return SharedCall(new CallOf<decltype(call)>(call));
 }
 

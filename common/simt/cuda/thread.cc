@@ -6,12 +6,16 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "simt/cuda/atomics.h"
 #include "simt/cuda/groups.h"
 #include "simt/cuda/warp.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
 #include "simt/engine/switch.h"
 
 namespace simt {
@@ -172,13 +176,29 @@ Turn come_to_shuffle(SpaceOfWait& space, Shuffle& shuffle, const char* name, uns
   return this_worker(name).collective(wait, mask, &shuffle, compute_shuffle, false);
 }
 
-void source_missing(const SpaceOfWait& space, const Shuffle& shuffle, unsigned mask) {
+// PTX leaves open what such a lane gets: that matters only if somebody uses it.
+std::uint64_t source_missing(const SpaceOfWait& space, const Shuffle& shuffle, unsigned mask) {
   Worker& self = *worker;
   const Wait& wait = reinterpret_cast<const Wait&>(space);
-  self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
-            std::string(wait.name) + " reads the value of lane " + std::to_string(shuffle.source) +
-                ", which is not at this shuffle: " + self.absence(shuffle.source, mask) +
-                "; every lane that is read must come to the same shuffle");
+  const std::string at = text(wait.site);
+  const auto what = [&] {
+    return std::string(wait.name) + " reads the value of lane " + std::to_string(shuffle.source) +
+           ", which is not at this shuffle: " + self.absence(shuffle.source, mask);
+  };
+  if (!watching())
+    self.fail(cudaErrorLaunchFailure, &self.current(), at,
+              what() + "; every lane that is read must come to the same shuffle");
+  static std::mutex mutex;
+  static auto& said = *new std::set<std::pair<const void*, std::string>>;
+  {
+    const std::lock_guard lock(mutex);
+    if (said.insert({self.launch().kernel, at}).second)
+      noted("kernel " + kernel_name(self.launch().kernel) + ", block " + text(self.index()) + ", thread " +
+            text(self.current().index) + ", at " + at + ": " + what() +
+            "; what it gets is undefined, and nobody may use it");
+  }
+  self.observe(&Observer::undefined_shuffle, wait);
+  return undefined_by_shuffle;
 }
 
 namespace {

@@ -41,15 +41,15 @@ struct Shuffle {
   bool source_came;
 };
 Turn come_to_shuffle(SpaceOfWait& space, Shuffle& shuffle, const char* name, unsigned mask, const char* file, int line);
-[[noreturn]] void source_missing(const SpaceOfWait& space, const Shuffle& shuffle, unsigned mask);
+// What such a lane gets; in a program of a chapter it ends the launch.
+std::uint64_t source_missing(const SpaceOfWait& space, const Shuffle& shuffle, unsigned mask);
 // The value that lane `source` of this warp passed in the same call.
 __forceinline__ std::uint64_t shuffle(const char* name, unsigned mask, std::uint64_t value, int source,
                                       const char* file, int line) {
   SpaceOfWait space;
   Shuffle shuffle = {value, source, false};
   make_room(come_to_shuffle(space, shuffle, name, mask, file, line));
-  if (!shuffle.source_came) source_missing(space, shuffle, mask);
-  return shuffle.value;
+  return shuffle.source_came ? shuffle.value : source_missing(space, shuffle, mask);
 }
 
 }  // namespace simt
@@ -140,6 +140,7 @@ void matrix_product(std::uint64_t flops);
 inline namespace SIMT_VARIANT {
 #ifdef SIMT_TRACED
 void ldmatrix_row(const void* row);
+void read_only(const void* from, std::size_t bytes);  // by __ldg()
 // A collective reads these registers, or writes them: accesses of the kernel's, if they are none.
 void registers_read(const void* first, int count);
 void registers_written(const void* first, int count);
@@ -149,6 +150,7 @@ void watch_step(const char* name);
 float peek(const float* from);  // no access of the kernel's: it is not counted
 #else
 inline void ldmatrix_row(const void*) {}
+inline void read_only(const void*, std::size_t) {}
 inline void registers_read(const void*, int) {}
 inline void registers_written(const void*, int) {}
 inline void note_update(const void*, const void*, std::size_t) {}
@@ -214,7 +216,8 @@ inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 // Loads past one of the caches, which the engine does not have.
 template <class T>
-T __ldg(const T* p) {
+__forceinline__ T __ldg(const T* p) {
+  simt::read_only(p, sizeof *p);
   return *p;
 }
 template <class T>

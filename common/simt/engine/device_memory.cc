@@ -163,6 +163,18 @@ bool DeviceMemory::ends_wait(const void* address) {
   return permit(found->first, found->second.end, PROT_READ | PROT_WRITE);
 }
 
+bool DeviceMemory::is_awaited(const void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = at_or_before(a);
+  return found != blocks_.end() && found->second.live && a < found->second.end && found->second.awaited;
+}
+
+void DeviceMemory::open_page(const void* address, bool write) {
+  const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / page_bytes() * page_bytes();
+  permit(page, page + page_bytes(), write ? PROT_READ | PROT_WRITE : PROT_READ);
+}
+
 void DeviceMemory::host_looks_at(const void* flag) {
   if (contains(flag) && ends_wait(flag)) kernels_have_ended([](const Block&) { return false; });
 }

@@ -62,6 +62,8 @@ class DeviceMemory {
   void kernels_have_ended(const std::function<bool(const Block&)>& but_for);
   void host_looks_at(const void* flag);  // by a volatile access, or an atomic one: it waits for the kernel so
   bool ends_wait(const void* address);   // of managed memory in spite of a kernel; false if that was not closed
+  bool is_awaited(const void* address);  // would it be false?
+  void open_page(const void* address, bool write);  // the kernel does not use it; `write`: for writes, too
 
   // For a process that has the same allocations at the same addresses as another one.
   std::uintptr_t first_address() const { return begin_; }

@@ -393,6 +393,7 @@ class Worker {
   struct {
     bool division;
     bool misaligned;
+    bool call;  // there is nothing to execute
     bool write;
     bool access_known;
     void* address;

@@ -87,7 +87,19 @@ cudaError_t simt::fail(cudaError_t code, std::string message) {
 
 cudaError_t simt::last_failure() { return latest_failure; }
 
-cudaError_t simt::broken() { return kernel_error; }
+static thread_local int host_functions = 0;
+simt::InHostFunction::InHostFunction() { ++host_functions; }
+simt::InHostFunction::~InHostFunction() {
+  --host_functions;
+  discarding();  // what has failed there is no failure of the call that has had the function called
+}
+
+cudaError_t simt::broken() {
+  if (host_functions > 0)
+    return fail(cudaErrorNotPermitted,
+                "a call of CUDA's by a function that a stream calls (cudaLaunchHostFunc, cudaStreamAddCallback)");
+  return kernel_error;
+}
 
 void simt::breaks(cudaError_t error) { kernel_error = last_error = error; }
 

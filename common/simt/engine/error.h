@@ -14,6 +14,13 @@ cudaError_t fail(cudaError_t code, std::string message);
 // For programs from elsewhere, where after a mistake in a kernel every call fails, as on a GPU: that mistake, or
 // cudaSuccess if there was none.
 cudaError_t broken();
+// While this lives, the thread runs a function that a stream calls (cudaLaunchHostFunc): CUDA's calls fail there.
+struct InHostFunction {
+  InHostFunction();
+  ~InHostFunction();
+  InHostFunction(const InHostFunction&) = delete;
+  InHostFunction& operator=(const InHostFunction&) = delete;
+};
 void breaks(cudaError_t error);
 
 cudaError_t last_failure();  // the code of the last call of fail()

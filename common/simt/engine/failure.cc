@@ -14,6 +14,7 @@
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
+#include "simt/engine/host_ranges.h"
 
 namespace simt {
 namespace {
@@ -34,6 +35,12 @@ bool passed_on(const struct sigaction& previous, int signal, siginfo_t* info, vo
   return true;
 }
 
+std::string hexadecimal(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", address);
+  return text;
+}
+
 void* instruction_of(const ucontext_t& context) {
 #if defined(__x86_64__)
   return reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RIP]);
@@ -42,6 +49,17 @@ void* instruction_of(const ucontext_t& context) {
 #else
   static_cast<void>(context);
   return nullptr;
+#endif
+}
+
+// Where nothing is that could be executed: the call that went there.
+void* caller_of(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return *reinterpret_cast<char**>(context.uc_mcontext.gregs[REG_RSP]) - 1;
+#elif defined(__aarch64__)
+  return reinterpret_cast<char*>(context.uc_mcontext.regs[30]) - 1;
+#else
+  return instruction_of(context);
 #endif
 }
 
@@ -186,7 +204,11 @@ void Worker::fault(int signal, const siginfo_t& info, const ucontext_t& context)
 #else
   fault_.misaligned = false;
 #endif
-  keep_stack(instruction_of(context));
+  fault_.call = signal != SIGFPE && instruction_of(context) == info.si_addr;
+  if (fault_.call)  // and nothing to read for who looks through the stack
+    fault_.stack[0] = caller_of(context), fault_.depth = 1;
+  else
+    keep_stack(instruction_of(context));
   siglongjmp(first_->landing_, faulted);
 }
 
@@ -219,6 +241,17 @@ void Worker::explain_fault() {
                std::to_string(stack_bytes / 1024) + " KiB");
     return;
   }
+  if (fault_.call) {
+    const std::string function = function_in_host_code(address);
+    record(cudaErrorIllegalAddress, current_, at,
+           address == nullptr ? "a call of a function by a null pointer"
+           : function.empty()
+               ? "a call of a function that is not there: its address is " + hexadecimal(address)
+               : "a call of " + function +
+                     ": on a GPU that is no address of the device's. Take it in device code, as the initial "
+                     "value of a __device__ variable, and copy that (cudaMemcpyFromSymbol)");
+    return;
+  }
   if (fault_.misaligned) {
     record(cudaErrorMisalignedAddress, current_, at,
            "misaligned access: the address of a 16-byte access is not a multiple of 16 (or is no address at all)");
@@ -232,11 +265,9 @@ void Worker::explain_fault() {
               (each->has_ended() ? " and has returned" : "");
   if (where.empty() && DeviceMemory::instance().contains(address)) where = DeviceMemory::instance().where(address);
   if (where.empty()) {
-    char hexadecimal[32];
-    std::snprintf(hexadecimal, sizeof hexadecimal, "%p", fault_.address);
     where = reinterpret_cast<std::uintptr_t>(address) < 4096
                 ? "of a null pointer, at byte " + std::to_string(reinterpret_cast<std::uintptr_t>(address))
-                : std::string("at ") + hexadecimal + ", which is not device memory";
+                : "at " + hexadecimal(address) + ", which is not device memory";
   }
   record(cudaErrorIllegalAddress, current_, at, "invalid " + access + " " + where);
 }

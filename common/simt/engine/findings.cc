@@ -79,8 +79,11 @@ bool host_touches(const void* address, bool write, const std::string& line) {
   DeviceMemory& memory = DeviceMemory::instance();
   if (!memory.contains(address)) return pinned_touched != nullptr && pinned_touched(address, write, line);
   const std::string does = std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", ";
+  if (memory.is_awaited(address) && managed_is_awaited != nullptr && !managed_is_awaited(address, write)) {
+    memory.open_page(address, write);
+    return true;
+  }
   if (memory.ends_wait(address)) {
-    if (managed_is_awaited != nullptr && !managed_is_awaited(address, write)) return true;
     found_mistake(does +
                   "managed memory without having waited for the kernel that was launched before: "
                   "cudaDeviceSynchronize() comes first");

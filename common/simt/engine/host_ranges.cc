@@ -1,12 +1,19 @@
 #include "simt/engine/host_ranges.h"
 
 #include <link.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "simt/engine/diagnosis.h"
+#include "simt/engine/modules.h"
+#include "simt/engine/types.h"
 
 namespace simt {
 namespace {
@@ -82,6 +89,54 @@ const char* host_memory_at(std::uintptr_t address) {
     found = find();
   }
   return found == ranges.end() ? nullptr : found->kind;
+}
+
+namespace {
+
+struct Taken {
+  const void* function;
+  Site by;
+};
+struct TakenAddresses {
+  static constexpr std::size_t bytes = 1 << 20, of_each = 16;
+  std::mutex mutex;
+  const char* begin = nullptr;
+  std::vector<Taken> all;
+
+  static TakenAddresses& instance() {
+    static TakenAddresses& addresses = *new TakenAddresses;
+    return addresses;
+  }
+};
+
+}  // namespace
+
+const void* address_in_host_code(const void* function, const char* file, int line) {
+  TakenAddresses& addresses = TakenAddresses::instance();
+  const std::lock_guard lock(addresses.mutex);
+  if (addresses.begin == nullptr) {
+    void* const memory =
+        mmap(nullptr, TakenAddresses::bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return function;
+    addresses.begin = static_cast<const char*>(memory);
+  }
+  auto& all = addresses.all;
+  const auto known = std::find_if(all.begin(), all.end(), [&](const Taken& t) { return t.function == function; });
+  const std::size_t number = static_cast<std::size_t>(known - all.begin());
+  if (known == all.end()) {
+    if ((number + 1) * TakenAddresses::of_each > TakenAddresses::bytes) return function;
+    all.push_back({function, {file, line}});
+  }
+  return addresses.begin + number * TakenAddresses::of_each;
+}
+
+std::string function_in_host_code(const void* address) {
+  TakenAddresses& addresses = TakenAddresses::instance();
+  const std::lock_guard lock(addresses.mutex);
+  const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - addresses.begin);
+  if (addresses.begin == nullptr || offset / TakenAddresses::of_each >= addresses.all.size()) return "";
+  const Taken& taken = addresses.all[offset / TakenAddresses::of_each];
+  return kernel_name(taken.function) + ", whose address host code has taken at " + text(taken.by);
 }
 
 }  // namespace simt

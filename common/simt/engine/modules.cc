@@ -68,6 +68,12 @@ bool is_guard(std::string_view name) {
   return name.find("simt_guard_") != std::string_view::npos || name.find("simt_variable_") != std::string_view::npos;
 }
 
+// Is it the table of virtual functions of a class that is not the engine's, or the C++ library's?
+bool is_table(std::string_view name) {
+  return name.starts_with("_ZTV") && !name.starts_with("_ZTVN4simt") && !name.starts_with("_ZTVN10__cxxabiv1") &&
+         !name.starts_with("_ZTVS") && !name.starts_with("_ZTVNS");
+}
+
 // Is it that of a device variable in a function, which has such a tag too, or of one that is a template?
 std::optional<DeviceVariable::Kind> kind_of_variable(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -123,6 +129,8 @@ void read_symbols(Module& module) {
        : is_guard(name)       ? module.guards
                               : module.others)
           .push_back({symbol.st_value, symbol.st_size, name});
+    else if (type == STT_OBJECT && is_table(name))
+      module.tables.push_back({module.base + symbol.st_value, module.base + symbol.st_value + symbol.st_size, name});
     else if (type == STT_OBJECT && symbol.st_shndx < sections.size() && data_of[symbol.st_shndx] && !is_guard(name))
       module.objects.push_back({module.base + symbol.st_value, module.base + symbol.st_value + symbol.st_size, name});
     if (const auto kind = type == STT_OBJECT ? kind_of_variable(name) : std::nullopt)
@@ -130,6 +138,7 @@ void read_symbols(Module& module) {
   }
   std::sort(module.functions.begin(), module.functions.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
   std::sort(module.objects.begin(), module.objects.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
+  std::sort(module.tables.begin(), module.tables.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
   std::sort(module.shared.begin(), module.shared.end(), [](auto& a, auto& b) { return a.offset < b.offset; });
 }
 
@@ -163,12 +172,17 @@ const Function* Module::function_at(std::uintptr_t address) const {
   return address < function.end ? &function : nullptr;
 }
 
-const Object* Module::object_at(std::uintptr_t address) const {
+static const Object* at(const std::vector<Object>& objects, std::uintptr_t address) {
   auto after = std::upper_bound(objects.begin(), objects.end(), address,
                                 [](std::uintptr_t a, const Object& object) { return a < object.begin; });
   if (after == objects.begin()) return nullptr;
   const Object& object = *std::prev(after);
   return address < object.end ? &object : nullptr;
+}
+const Object* Module::object_at(std::uintptr_t address) const { return at(objects, address); }
+const Object* Module::table_at(std::uintptr_t address) const {
+  return tables.empty() || address < tables.front().begin || address >= tables.back().end ? nullptr
+                                                                                          : at(tables, address);
 }
 
 std::size_t Module::static_shared_of(const void* kernel) const {

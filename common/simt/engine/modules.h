@@ -45,6 +45,7 @@ struct Module {
   std::vector<ThreadLocal> others;  // all other thread_local variables
   std::vector<Variable> variables;  // device variables that only their names tell of
   std::vector<Object> objects;      // in .data and .bss, by address: the device's, the host's and the engine's
+  std::vector<Object> tables;       // of virtual functions, the program's own, by address
   std::uintptr_t data[2][2] = {};   // where these two begin and end
 
   const Function* function_at(std::uintptr_t address) const;
@@ -55,6 +56,7 @@ struct Module {
     return address - data[0][0] < data[0][1] - data[0][0] || address - data[1][0] < data[1][1] - data[1][0];
   }
   const Object* object_at(std::uintptr_t address) const;
+  const Object* table_at(std::uintptr_t address) const;
 
   // Bytes of static shared memory in the kernel itself (what device functions declare is not counted).
   std::size_t static_shared_of(const void* kernel) const;

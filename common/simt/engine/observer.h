@@ -63,6 +63,9 @@ inline bool locals_are_told = false;
 // Whether they hear `wrote` at each write, also to such variables: where exercises are counted.
 inline bool writes_are_told = false;
 
+// What a lane gets from one that is not at the shuffle: NaN of 2, 4 and 8 bytes, and an unlikely number.
+inline constexpr std::uint64_t undefined_by_shuffle = 0xfff8feadffc0fead;
+
 // What happens in a launch, in the order in which it does. "The thread" is the current one.
 class Observer {
  public:
@@ -82,8 +85,10 @@ class Observer {
   virtual void fence(bool /*of the block alone*/) {}  // the thread has called __threadfence() or the like
   virtual void misaligned(const MemoryAccess&) {}  // to an address that is no multiple of its size; `accessed` follows
   virtual void ldmatrix_row(const MemoryAccess&) {}
+  virtual void read_only(const MemoryAccess&) {}  // as memory that no kernel writes meanwhile; `accessed` follows
   virtual void matrix_product(std::uint64_t /*flops*/) {}
   virtual void shuffled() {}
+  virtual void undefined_shuffle(const Wait&) {}  // the thread has got the value of a lane that was not there
   virtual void voted() {}
   virtual void wrote(std::size_t /*bytes*/) {}  // the thread, wherever it is, if writes_are_told
   virtual void compared() {}  // the thread has compared two numbers, where its kernel is compiled to tell of that

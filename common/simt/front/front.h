@@ -34,8 +34,13 @@ class Configured {
 
   // By value: the arguments are copied once, when the kernel is launched, and once more for each of its threads.
   void operator()(Params... arguments) const {
-    launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
-                        [kernel = kernel_, arguments...] { call_kernel(kernel, arguments...); });
+    if constexpr ((std::is_reference_v<Params> || ...)) {  // to what kernels reach, as managed memory
+      launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
+                          [kernel = kernel_, own = std::tuple<Params...>(arguments...)] { std::apply(kernel, own); });
+    } else {
+      launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
+                          [kernel = kernel_, arguments...] { call_kernel(kernel, arguments...); });
+    }
   }
 
  private:
@@ -82,6 +87,18 @@ class Deduced {
 template <class Call>
 Deduced<Call> deduced(Call call, dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   return {std::move(call), {grid, block, shared_bytes, stream}};
+}
+
+// A name in host code that may be a device function's: the address of such a function is another one there than in
+// kernels, for which it is no function's.
+const void* address_in_host_code(const void* function, const char* file, int line);
+template <class T>
+decltype(auto) in_host_code(T&& named, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if constexpr (std::is_function_v<std::remove_reference_t<T>>)
+    return *reinterpret_cast<std::remove_reference_t<T>*>(
+        address_in_host_code(reinterpret_cast<const void*>(&named), file, line));
+  else
+    return std::forward<T>(named);
 }
 
 // An argument of printf() in device code: if it is a text, the device has to have it.

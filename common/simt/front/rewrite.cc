@@ -61,6 +61,7 @@ struct Scope {
   bool device = false;                                             // a type: it has functions of the device
   std::string name;                                                // of a namespace
   bool host = true;                                                // the host may run it, too
+  bool is_template = false;
 };
 
 class Rewriter {
@@ -87,9 +88,14 @@ class Rewriter {
       host->find_kernels();
       host->find_own_allocators();
       host->walk();
+      host->find_mentions(/*says_host=*/true, /*says_device=*/false);
       take_bodies(*host);
     }
+    find_mentions(/*says_host=*/!host, /*says_device=*/true);
     find_calls_of_the_host();
+    if (host) mistakes_.insert(mistakes_.end(), host->mistakes_.begin(), host->mistakes_.end());
+    put_in_order(mistakes_);
+    limit_constants();
     Rewritten rewritten;
     rewritten.text = text();
     rewritten.mistakes = std::move(mistakes_);
@@ -556,6 +562,7 @@ class Rewriter {
         if (text == "{") {
           const bool within = in_function();
           scopes_.push_back(scope(statement, i));
+          scopes_.back().is_template = at(statement) == "template";
           if (scopes_.back().kind == Scope::function && !within) {
             const bool kernel = has(statement, i, "__global__"), device = has(statement, i, "__device__");
             note_function(statement, i, kernel || device);
@@ -599,6 +606,7 @@ class Rewriter {
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
       note_call(i);
+      note_mention(i);
     }
   }
 
@@ -786,9 +794,264 @@ class Rewriter {
                            "device code calls " + std::string(name) + "(), which is the host's" +
                                (own ? ": it needs __device__" : "")});
     }
-    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Wrong& a, const Wrong& b) {
-      return std::tie(a.file, a.line) < std::tie(b.file, b.line);
+  }
+
+  static void put_in_order(std::vector<Wrong>& mistakes) {
+    const auto key = [](const Wrong& each) { return std::tie(each.file, each.line, each.what); };
+    std::sort(mistakes.begin(), mistakes.end(), [&](const Wrong& a, const Wrong& b) { return key(a) < key(b); });
+    const auto same = [&](const Wrong& a, const Wrong& b) { return key(a) == key(b); };
+    mistakes.erase(std::unique(mistakes.begin(), mistakes.end(), same), mistakes.end());
+  }
+
+  // --- What only the device has ---
+
+  struct OfTheDevice {
+    std::set<std::string> signatures;  // their parameters' types
+    bool is_template = false;
+    bool of_both = false;  // sides
+  };
+  struct Mention {
+    Place name, body;
+    bool on_device, in_template;
+  };
+
+  // In host code, a kernel's or a device function's name; in device code, that of a constant array of the host's.
+  void note_mention(Place i) {
+    const std::string_view before = i > 0 ? at(i - 1) : std::string_view();
+    if (of_the_engine_[i] || before == "." || before == "->") return;
+    const Place body = functions_.empty() ? 0 : functions_.back().open;
+    const auto value_or_name = [](const Scope& s) { return s.kind == Scope::names || s.kind == Scope::other; };
+    if (std::all_of(scopes_.begin(), scopes_.end(), value_or_name)) return note_at_namespace_scope(i);
+    if (!in_function()) return;
+    const Scope& in = scopes_.back();
+    if (in.device ? host_arrays_.contains(at(i))
+                  : known_.contains(std::string(at(i))) || device_functions_.contains(at(i)))
+      mentions_.push_back({i, body, in.device, in_template()});
+  }
+
+  // `const float weights[] = {..};` of the host, or `Function* chosen = square;`
+  void note_at_namespace_scope(Place i) {
+    const Place statement = whole_statement_begin(i);
+    if (i == statement || has(statement, i, "(")) return;
+    for (const char* word : {"__device__", "__constant__", "__managed__", "__shared__", "extern", "using", "typedef"})
+      if (has(statement, i, word)) return;
+    const bool array = at(i + 1) == "[" && (is_word(i - 1) || at(i - 1) == "*" || at(i - 1) == ">");
+    if (array && !has(statement, i, "=") && (has(statement, i, "const") || has(statement, i, "constexpr")))
+      host_arrays_.insert(at(i));
+    if (has(statement, i, "=") && device_functions_.contains(at(i)))
+      mentions_.push_back({i, statement, false, at(statement) == "template"});
+  }
+
+  // Also from within parentheses, and the braces of a value.
+  Place whole_statement_begin(Place i) const {
+    for (;;) {
+      i = statement_begin(i);
+      if (i < 2 || (at(i - 1) != "(" && at(i - 1) != "{")) return i;
+      const std::string_view before = at(i - 2);
+      if (at(i - 1) == "{" && before != "=" && before != "," && before != "{" && before != "]") return i;
+      --i;
+    }
+  }
+
+  bool in_template() const {
+    return std::any_of(scopes_.begin(), scopes_.end(), [](const Scope& scope) { return scope.is_template; });
+  }
+
+  // A function that host code may not call by this name, if it is not the host's too, and of which it has another
+  // address than kernels.
+  void note_device_function(const Declaration& d) {
+    if (d.is_operator || has(d, "constexpr") || has(d, "friend") || of_the_engine_[d.parameters]) return;
+    if (!scopes_.empty() && scopes_.back().kind != Scope::names) return;
+    std::string types;
+    for (const Parameter& parameter : parameters(d)) types += parameter.type + ",";
+    OfTheDevice& function = device_functions_[d.name];
+    function.signatures.insert(types);
+    function.is_template = function.is_template || d.is_template;
+    function.of_both = function.of_both || has(d, "__host__");
+  }
+
+  // Whether the name at i is what a declaration declares as a function: behind its type.
+  bool declares_function(Place i) const {
+    const Place begin = statement_begin(i);
+    Place k = i;
+    while (k > begin) {
+      if (at(k - 1) == ">") {
+        k = open_of_angle(k - 1);
+        if (k == nowhere || k < begin) return false;
+        continue;
+      }
+      --k;
+      if (kind(k) == Kind::string) continue;  // extern "C"
+      if (at(k) == ")" && partner_[k] != nowhere && partner_[k] > begin && takes_parentheses(at(partner_[k] - 1))) {
+        k = partner_[k];
+        continue;
+      }
+      if (is_word(k) ? is_statement_keyword(at(k)) || at(k) == "new" || at(k) == "throw" || at(k) == "delete"
+                     : at(k) != "::" && at(k) != "*" && at(k) != "&" && at(k) != "~")
+        return false;
+    }
+    return i > begin && at(i - 1) != "::";
+  }
+
+  // Those outside functions' bodies and parameters, at which the name stands.
+  template <class Is>
+  bool any_outside_functions(std::string_view name, const Is& is) const {
+    std::size_t next = 0;  // function
+    for (Place i = 1; i < size(); ++i) {
+      for (; next < functions_.size() && functions_[next].open < i; ++next)
+        i = std::max(i, past(functions_[next].open));
+      if (at(i) == "(") i = past(i) - 1;
+      if (at(i) == name && is(i)) return true;
+    }
+    return false;
+  }
+
+  // Whether the name is also that of a function of the host's, or of a member; of a variable, or a type.
+  bool means_another_function(std::string_view name) const {
+    return any_outside_functions(name, [&](Place i) {
+      if (at(i + 1) != "(" || !declares_function(i)) return false;
+      const Place begin = statement_begin(i);
+      return has(begin, i, "__host__") || (!has(begin, i, "__device__") && !has(begin, i, "__global__"));
     });
+  }
+  bool means_a_variable(std::string_view name) const {
+    return any_outside_functions(name, [&](Place i) {
+      if (at(i + 1) == "(" || at(i + 1) == "<") return false;
+      const std::string_view before = at(i - 1);
+      return (is_word(i - 1) && !is_statement_keyword(before)) || before == ">" || in_enumeration(i) ||
+             ((before == "*" || before == "&") && (is_word(i - 2) || at(i - 2) == ">" || at(i - 2) == before)) ||
+             (before == "," && in_a_list_of_variables(i));
+    });
+  }
+  // `int a, name;`
+  bool in_a_list_of_variables(Place i) const {
+    while (i-- > 0) {
+      const std::string_view text = at(i);
+      if (text == "(" || text == "[") return at(i - 1) == "for";
+      if (text == "{")
+        return at(i - 1) != "=" && at(i - 1) != "," && !(is_word(i - 1) && !is_statement_keyword(at(i - 1)));
+      if (text == ";" || text == "}") return true;
+      if ((text == ")" || text == "]") && partner_[i] != nowhere) i = partner_[i];
+    }
+    return true;
+  }
+
+  // Behind a name, its template arguments too.
+  Place past_name(Place i) const {
+    const Place angle = at(i + 1) == "<" ? close_of_angle(i + 1) : nowhere;
+    return angle == nowhere ? i + 1 : angle + 1;
+  }
+
+  // Whether the name stands where a value is used: and not in a template's arguments, or in what is never computed.
+  bool is_a_value(Place i) const {
+    const std::string_view after = at(past_name(i));
+    if (after != "," && after != ")" && after != ";" && after != "}" && after != ":" && after != "?") return false;
+    Place before = i - 1;
+    while (at(before) == "::") before -= is_word(before - 1) ? 2 : 1;
+    if (at(before) == "&") --before;
+    static const std::set<std::string_view> openers = {"(", ",", "=", "{", "?", ":", ")", "return"};
+    if (!openers.contains(at(before)) || (at(before) == "," && in_a_list_of_variables(i))) return false;
+    const Place statement = whole_statement_begin(i);
+    for (const char* word : {"constexpr", "static_assert", "decltype", "sizeof", "noexcept", "typeid", "using"})
+      if (has(statement, i, word)) return false;
+    int depth = 0;  // of angle brackets
+    for (Place k = i; k-- > statement;) {
+      if (at(k) == ">") ++depth;
+      if (at(k) == "<" && --depth < 0 && at(k - 1) != "<") return false;
+      if (at(k) == "(" || at(k) == "{") break;
+      if ((at(k) == ")" || at(k) == "]" || at(k) == "}") && partner_[k] != nowhere) k = partner_[k];
+    }
+    return true;
+  }
+
+  // What the two sides have of each other is said if it is wrong, where the text is that of the side; and host code
+  // gets other addresses of device functions.
+  void find_mentions(bool says_host, bool says_device) {
+    std::map<std::string_view, std::pair<bool, bool>> other;  // is the name another function's, a variable's?
+    for (const Mention& each : mentions_) {
+      const std::string_view name = at(each.name);
+      if (each.on_device) {
+        if (says_device) find_array_of_the_host(each);
+        continue;
+      }
+      const auto [found, is_new] = other.try_emplace(name);
+      if (is_new) found->second = {in_system_headers(name) || means_another_function(name), means_a_variable(name)};
+      const auto [another_function, a_variable] = found->second;
+      const auto function = device_functions_.find(name);
+      const bool of_both = function != device_functions_.end() && function->second.of_both;
+      if ((another_function && !of_both) || is_declared_between(statement_begin(each.body), each.name, name)) continue;
+      const Place after = past_name(each.name);
+      if (at(after) == "(") {
+        if (says_host && !of_both) call_by_the_host(each);
+      } else if (function != device_functions_.end() && !a_variable && is_a_value(each.name)) {
+        if (function->second.signatures.size() > 1 || (function->second.is_template && after == each.name + 1))
+          continue;
+        if (of_both && !in_a_launch(each.name)) continue;
+        Place begin = each.name;
+        while (begin > 1 && at(begin - 1) == "::") begin -= is_word(begin - 2) ? 2 : 1;
+        edits_[begin].before += "::simt::in_host_code(";
+        edits_[after - 1].after += ")";
+      }
+    }
+  }
+
+  void call_by_the_host(const Mention& each) {
+    const bool launch = at(each.name + 1) == "<" && at(each.name + 2) == "<";
+    if (launch || each.in_template || unevaluated(each.name) || declares_function(each.name)) return;
+    const std::string name(at(each.name));
+    wrong(each.name,
+          known_.contains(name)
+              ? "host code calls the kernel " + name + "() as a function: a launch says <<<blocks, threads>>>"
+              : "host code calls " + name + "(), which is the device's: it needs __host__ __device__");
+  }
+
+  // Is it an argument of a kernel's?
+  bool in_a_launch(Place i) const {
+    while (i-- > 0) {
+      const std::string_view text = at(i);
+      if (text == "(") return i > 2 && at(i - 1) == ">" && at(i - 2) == ">" && at(i - 3) == ">";
+      if (text == ";" || text == "{") return false;
+      if ((text == ")" || text == "]" || text == "}") && partner_[i] != nowhere) i = partner_[i];
+    }
+    return false;
+  }
+
+  bool unevaluated(Place i) const {
+    return at(i - 1) == "(" && (at(i - 2) == "decltype" || at(i - 2) == "sizeof" || at(i - 2) == "noexcept");
+  }
+
+  void find_array_of_the_host(const Mention& each) {
+    const std::string_view name = at(each.name);
+    if (each.in_template || unevaluated(each.name) || at(each.name + 1) == "(" || at(each.name - 1) == "::") return;
+    if (is_word(each.name - 1) && !is_statement_keyword(at(each.name - 1))) return;  // its own variable of that name
+    const Declaration d = declaration(statement_begin(each.body));
+    if (!d.is_function || has(d, "constexpr") || has(statement_begin(each.body), each.body, name) ||
+        is_declared_between(each.body, each.name, name))
+      return;
+    for (Place i = 1; i < size(); ++i)
+      if (at(i) == name && is_word(i - 1))
+        for (const char* word : {"__device__", "__constant__", "__shared__", "__managed__"})
+          if (has(statement_begin(i), i, word)) return;  // elsewhere it is the device's
+    // nvcc looks at functions that are compiled: kernels, and what they call.
+    std::size_t mentioned = 0;
+    for (Place i = 0; i < size(); ++i) mentioned += at(i) == d.name;
+    if (!has(d, "__global__") && mentioned < 2) return;
+    wrong(each.name,
+          "device code uses " + std::string(name) + ", an array of the host's: it needs __constant__ or __device__");
+  }
+
+  bool is_declared_between(Place from, Place to, std::string_view name) const {
+    for (Place i = from + 1; i < to; ++i)
+      if (at(i) == name && at(i - 1) != "." && at(i - 1) != "->" &&
+          ((is_word(i - 1) && !is_statement_keyword(at(i - 1))) || at(i - 1) == "*" || at(i - 1) == "&" ||
+           at(i - 1) == ">" || (at(i - 1) == "," && in_a_list_of_variables(i))))
+        return true;
+    return false;
+  }
+
+  void wrong(Place place, std::string what) {
+    const auto [file, line] = line_of(place);
+    mistakes_.push_back({file, line, std::move(what)});
   }
 
   void cluster_dims(Place i) {
@@ -903,6 +1166,7 @@ class Rewriter {
       return replace(i, said ? "__attribute__((always_inline))" : "inline __attribute__((always_inline))");
     }
     if (d.is_function) of_the_device_.insert(d.name);
+    if (d.is_function && text == "__device__") note_device_function(d);
     if (text == "__global__") {
       replace(i, "__attribute__((noinline, noclone))");
       if (d.is_function) note_kernel(d, i);
@@ -933,6 +1197,14 @@ class Rewriter {
       if (others) edits_[d.begin].before += guard("__attribute__((weak)) ", value);
       if (!others && !d.is_template) edits_[d.begin].before += guard("__attribute__((used)) static ", value);
     }
+    if (text == "__constant__" && !d.is_template) {
+      std::string within;
+      for (const Scope& scope : scopes_) within += scope.name.empty() ? "" : scope.name + "::";
+      for (const std::string_view name : d.variables) {
+        constants_ += (constants_.empty() ? "sizeof(::" : " + sizeof(::") + within + std::string(name) + ")";
+        last_constant_ = i;
+      }
+    }
     const char* const what = has(d, "__managed__") ? "managed" : has(d, "__constant__") ? "constant" : "device";
     for (const std::string_view name : d.variables) {
       const std::string which =
@@ -941,6 +1213,14 @@ class Rewriter {
                              " simt_variable_" + std::to_string(variables_++) + "{" + which +
                              ", ::simt::DeviceVariable::" + what + "};";
     }
+  }
+
+  // The constants of a file have 64 KB.
+  void limit_constants() {
+    if (constants_.empty() || size() == 0) return;
+    const auto [file, line] = line_of(last_constant_);
+    edits_[size() - 1].after += "\n# " + std::to_string(line) + " \"" + file + "\"\nstatic_assert(" + constants_ +
+                                " <= 65536, \"the file's __constant__ variables take more than 65536 bytes\");\n";
   }
 
   void align(Place i) {
@@ -1198,6 +1478,11 @@ class Rewriter {
     Place name, body;  // the brace before the function's body that calls
   };
   std::vector<Call> calls_;  // by device code
+  std::map<std::string_view, OfTheDevice> device_functions_;
+  std::set<std::string_view> host_arrays_;
+  std::vector<Mention> mentions_;
+  std::string constants_;  // all of them: the sum of their sizes
+  Place last_constant_ = nowhere;
   std::vector<Wrong> mistakes_;
   bool has_main_ = false;
   bool by_pointer_ = false;  // kernels are launched by their addresses

@@ -296,14 +296,18 @@ void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool write
 }
 
 bool GlobalShadow::awaited(const void* memory, std::size_t bytes, bool used) {
+  settle();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   std::uint32_t done = 0;
-  for (std::uintptr_t at = begin; at < begin + bytes && !operations_.empty();) {
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
     Page* const page = page_at(at, false);
+    if (page == nullptr && full_) return true;
     const std::uintptr_t stop = std::min(begin + bytes, (at / page_bytes + 1) * page_bytes);
     bool found = false;
     const auto look = [&](const Event& each) {
-      if (found || each.slice == done || each.slice < operations_.front().first_slice) return;
+      if (operations_.empty() || each.slice < operations_.front().first_slice)
+        found = found || (each.slice != 0 && each.slice >= awaited_from_);
+      if (found || each.slice == done || operations_.empty() || each.slice < operations_.front().first_slice) return;
       const Operation& its = operation_of(each);
       found = !streams_.host_knows(its.stream, its.number);
       done = each.slice;
@@ -370,11 +374,25 @@ void GlobalShadow::new_slice(std::uint32_t interval) {
 }
 
 void GlobalShadow::launch_begins() {
+  launch_ends();  // of one that has failed
   first_slice_ += static_cast<std::uint32_t>(slices_.size());
   slices_.clear();
   flags_.clear();
   acquired_.clear();
   epoch_ = 0;
+}
+
+void GlobalShadow::launch_ends() {
+  settle();
+  for (const auto& [pc, message] : std::exchange(beside_sets_, {})) {
+    const Setter& setter = setters_[pc];
+    if (setter.one_value && (setter.looks || setter.together))
+      noted(message + ": all threads that write there store the same value, so the read finds that or the old one");
+    else
+      found_mistake(message);
+  }
+  setters_.clear();
+  several_values_ = {};
 }
 
 void GlobalShadow::block_begins(std::uint64_t block) {
@@ -522,6 +540,55 @@ void GlobalShadow::synchronise(const MemoryAccess& a, const Shadow& shadow) {
 
 // ---- accesses
 
+bool GlobalShadow::of_this_thread(const Event& event, const MemoryAccess& now) const {
+  return event.slice >= first_slice_ && event.thread == now.thread && slice_of(event).block == block_;
+}
+
+void GlobalShadow::note_set(const MemoryAccess& a, const Cell& cell) {
+  const std::int32_t pc = near(a.pc);
+  std::int32_t& known = several_values_[static_cast<std::uint32_t>(pc) % several_values_.size()];
+  if (known == pc) return;
+  Setter& setter = setters_[pc];
+  if (a.size > setting_.old.size()) setter.one_value = false;
+  if (!setter.one_value) {
+    known = pc;
+    return;
+  }
+  setting_ = {&setter, a.address, a.size, false, false, {}};
+  for (const Event& read : cell.read) setting_.looked = setting_.looked || of_this_thread(read, a);
+  setting_.again = cell.written.slice >= first_slice_ && !of_this_thread(cell.written, a);
+  std::memcpy(setting_.old.data(), reinterpret_cast<const void*>(a.address), a.size);
+}
+
+void GlobalShadow::compare_set() {
+  const Setting now = std::exchange(setting_, {});
+  Setter& setter = *now.setter;
+  const auto* const stored = reinterpret_cast<const char*>(now.address);
+  if (setter.size == 0) {
+    setter.size = now.size;
+    std::memcpy(setter.value.data(), stored, now.size);
+  } else if (setter.size != now.size || std::memcmp(setter.value.data(), stored, now.size) != 0) {
+    setter.one_value = false;
+  }
+  if (!now.looked || (!now.again && std::memcmp(now.old.data(), stored, now.size) == 0)) setter.looks = false;
+}
+
+void GlobalShadow::read_only(const MemoryAccess& a) {
+  settle();
+  for (std::uintptr_t at = a.address; at < a.address + a.size; at += 4) {
+    Page* const page = page_at(at, false);
+    if (page == nullptr || page->cells.empty()) continue;
+    const Event& written = page->cell(at).written;
+    if (written.slice < first_slice_ || written.slice == 0) continue;
+    if (!said_lines_.insert("__ldg " + line_of(a.pc) + " " + line_of(far(written.pc))).second) return;
+    found_mistake(
+        here(a.pc) + "__ldg() reads " + bytes_text(a.size) + " of global memory that this launch has written, " +
+        "by " + block_text(slice_of(written).block, gridDim) + ", thread " + text(index_of(written.thread, blockDim)) +
+        " at " + line_of(far(written.pc)) + ": it may only read what no thread of the kernel writes");
+    return;
+  }
+}
+
 void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
   settle();
   const bool is_flag = is_atomic(a.access) || a.is_volatile, several = streams_.several();
@@ -559,6 +626,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         check(cell.written);
         if (writes(a.access)) page->each_read(at, check);
       }
+      if (a.access == Access::write && !a.is_volatile && at == a.address) note_set(a, cell);
       if (races_with(cell.written)) race(cell.written, a);
       if (writes(a.access)) {
         for (const Event& read : cell.read)
@@ -637,6 +705,8 @@ void GlobalShadow::race(const Event& before, const MemoryAccess& now) {
   };
   if (pair_is(Access::read, Access::atomic))
     noted(message + ": the read may be of an old value");
+  else if (pair_is(Access::read, Access::write) && !before.is_volatile && !now.is_volatile)
+    beside_sets_.push_back({now.access == Access::write ? near(now.pc) : before.pc, message});
   else
     found_mistake(message);
 }
@@ -647,6 +717,8 @@ void GlobalShadow::compare_stored() {
   const auto& [before, now, block, block_number, old] = stored_;
   const std::uint64_t pair = pair_of(before.pc, near(now.pc));
   const bool same = std::memcmp(old.data(), reinterpret_cast<const void*>(now.address), now.size) == 0;
+  for (const std::int32_t pc : {before.pc, near(now.pc)})
+    if (same) setters_[pc].together = true;
   if (same ? !same_.insert(pair).second : !said_.insert(pair).second) return;
   if (same)
     noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line_of(now.pc) +

@@ -6,6 +6,12 @@
 //               accesses, and nothing orders the two; of lanes of one warp also by volatile ones, if no thread uses
 //               fences, and the lane that reads keeps elements of its own in volatile memory, too: a reduction that
 //               relies on lanes running in step. (A lane that looks at a flag, or sets it, does not.)
+//   read only   __ldg() reads what this launch has written, which no order makes right
+//
+// No mistake, but worth a note: several threads store the same value; or one reads what another stores, where all
+// stores of that launch by the same instruction store one value, and each of them comes behind its thread's look at the
+// old one, or several threads store to one place, as at the next level of a graph. (The reader finds the old value or
+// that one.) What the instruction stores is known when the launch ends.
 //
 // Within a block, accesses are ordered as those of shared memory are (shadow.h). Between blocks of a launch, only by
 // the grid's barrier, and by a flag: one thread writes (an atomic function or a volatile store) what another one then
@@ -57,6 +63,7 @@ class GlobalShadow {
   // Where there are several streams: whether anything has been written there for which the host has not waited; `used`:
   // or read.
   bool awaited(const void* memory, std::size_t bytes, bool used);
+  void host_has_waited() { awaited_from_ = first_slice_ + static_cast<std::uint32_t>(slices_.size()); }  // for all
   // Host code knows now that what wrote there last is done.
   void host_sees(const void* flag);
   // cudaMallocAsync, cudaFreeAsync: `what`, in this stream, which comes before, or after, all that is done there.
@@ -64,6 +71,7 @@ class GlobalShadow {
   void freed_in(const void* stream, const void* memory, std::size_t bytes, std::function<std::string()> what);
 
   void launch_begins();
+  void launch_ends();
   void block_begins(std::uint64_t block);
   void barrier();       // of the block, and whatever else begins a new interval there
   void grid_barrier();  // the block has come to it, and all others
@@ -71,9 +79,11 @@ class GlobalShadow {
 
   // The access is noted; what is wrong with it is said (findings.h). `flag`: by an atomic function, or volatile.
   void access(const MemoryAccess& access, const Shadow& shadow);
+  void read_only(const MemoryAccess& access);  // by __ldg()
   // Another access has happened: that of the store before is done, whose value is known now.
   void settle() {
     if (unsettled_) compare_stored();
+    if (setting_.setter != nullptr) compare_set();
   }
 
   // The part that belongs to one block, while others run.
@@ -169,6 +179,9 @@ class GlobalShadow {
   void race(const Event& before, const MemoryAccess& now);
   std::string message_of(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) const;
   void compare_stored();
+  void compare_set();
+  void note_set(const MemoryAccess& access, const Cell& cell);
+  bool of_this_thread(const Event& event, const MemoryAccess& now) const;
 
   // Launches and copies, where there are several streams, by the first slice of each.
   struct Operation {
@@ -234,6 +247,32 @@ class GlobalShadow {
     std::uint64_t block_number = 0;
     std::array<char, 16> old = {};
   };
+
+  // What is known of an instruction that stores, in this launch.
+  struct Setter {
+    bool one_value = true;  // it stores that alone
+    bool looks = true;      // at the place before, where it finds another value
+    bool together = false;  // several threads have stored to one place, which nothing orders
+    std::size_t size = 0;
+    std::array<char, 16> value = {};
+  };
+  std::unordered_map<std::int32_t, Setter> setters_;
+  std::array<std::int32_t, 64> several_values_ = {};  // most of those that store more than one value
+  struct Setting {
+    Setter* setter = nullptr;
+    std::uintptr_t address = 0;
+    std::size_t size = 0;
+    bool looked = false, again = false;  // another thread has stored there
+    std::array<char, 16> old = {};
+  };
+  Setting setting_;
+  struct BesideASet {
+    std::int32_t setter;
+    std::string message;
+  };
+  std::vector<BesideASet> beside_sets_;  // reads that race with one
+  std::uint32_t awaited_from_ = 0;       // of one stream: what comes from this slice on the host has not waited for
+
   std::unordered_set<std::uint64_t> same_;  // pairs of instructions that have stored the same
   bool unsettled_ = false;
   Stored stored_;

@@ -14,6 +14,7 @@
 #include "simt/hopper/bulk_copy.h"
 #include "simt/hopper/mbarrier.h"
 #include "simt/hopper/wgmma.h"
+#include "simt/trace/host_objects.h"
 #include "simt/trace/operands.h"
 
 namespace simt {
@@ -47,6 +48,9 @@ std::string thread_text(unsigned thread) {
 void RaceDetector::launch_begins(const Launch& launch) {
   allocations_ = {};
   looks_.clear();
+  undefined_at_.clear();
+  stored_last_ = {};
+  object_ = 0;
   if (global_) global_->launch_begins();
   const unsigned threads = launch.block.x * launch.block.y * launch.block.z, blocks = launch.cluster_blocks();
   shadow_.launch_begins(worker->shared_bytes_of_each(), blocks, (threads + 31) / 32);
@@ -58,7 +62,10 @@ void RaceDetector::launch_begins(const Launch& launch) {
   parked_.clear();
 }
 
-void RaceDetector::launch_ends() { settle(); }
+void RaceDetector::launch_ends() {
+  settle();
+  if (global_) global_->launch_ends();
+}
 
 void RaceDetector::block_ends() {
   if (const auto event = shadow_.may_still_be_reached(worker->rank()))
@@ -106,6 +113,7 @@ void RaceDetector::block_unparked(const ParkedBlock& block) {
 void RaceDetector::settle() {
   if (!global_) return;
   global_->settle();
+  if (stored_last_.size != 0) check_stored_last();
   if (!stored_.mistake) return;
   const Shadow::Mistake mistake = *std::exchange(stored_.mistake, std::nullopt);
   const MemoryAccess& now = stored_.now;
@@ -132,11 +140,13 @@ void RaceDetector::accessed(const MemoryAccess& a) {
     check_shared_bounds(a);
     check_variable_bounds(a);
   }
+  if (global_ && HostObjects::any()) check_table(a);
   if (global_ && (is_atomic(a.access) || a.is_volatile) && a.space != MemoryAccess::elsewhere) {
     const auto* flag = reinterpret_cast<const void*>(a.address);
     if (reads(a.access)) shadow_.flag_read(flag, in_cluster(a.thread));
     if (writes(a.access)) shadow_.flag_written(flag, in_cluster(a.thread));
   }
+  if (!undefined_at_.empty() && writes(a.access) && a.space != MemoryAccess::elsewhere) stored_last_ = a;
   if (a.space == MemoryAccess::global) {
     check_bounds(a);
     if (global_) return global_->access(a, shadow_);  // none of its launches are dependent
@@ -219,6 +229,13 @@ void RaceDetector::check_variable_bounds(const MemoryAccess& a) {
   if (variable != nullptr &&
       a.address + a.size <= reinterpret_cast<std::uintptr_t>(variable->begin()) + variable->bytes()) {
     if (!variable->use().by_kernels && from_the_kernel(a.pc)) kernel_uses(*variable);
+    if (writes(a.access) && variable->kind() == DeviceVariable::constant && !variable->given() && from_the_kernel(a.pc))
+      worker->fail(
+          cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+          std::string("invalid ") + access_word(a.access) + " of a __constant__ variable" +
+              (module->object_at(a.address) != nullptr ? ", " + Module::name_of(module->object_at(a.address)->name)
+                                                       : std::string()) +
+              ": kernels can only read it");
     return;
   }
   if (!from_the_kernel(a.pc)) return;
@@ -304,6 +321,42 @@ void RaceDetector::reached(const Worker& block, const char* name, const Site& si
 
 void RaceDetector::ldmatrix_row(const MemoryAccess& row) {
   if (row.space == MemoryAccess::shared) check_shared(row);
+}
+
+// A virtual call reads the address of the table from the object, and then an entry of the table.
+void RaceDetector::check_table(const MemoryAccess& a) {
+  if (writes(a.access)) return HostObjects::instance().forget(reinterpret_cast<const void*>(a.address), a.size);
+  if (object_ != 0 && HostObjects::is_in_table(a.address, reinterpret_cast<const void*>(object_)) &&
+      from_the_kernel(a.pc))
+    worker->fail(
+        cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+        "a virtual call for an object that host code has made: its table of functions is the host's; only what "
+        "a kernel has made can be called so in kernels");
+  object_ = a.size == sizeof(void*) && HostObjects::instance().has(a.address) ? a.address : 0;
+}
+
+void RaceDetector::read_only(const MemoryAccess& a) {
+  if (global_ && a.space == MemoryAccess::global) global_->read_only(a);
+}
+
+void RaceDetector::undefined_shuffle(const Wait& wait) {
+  undefined_at_ = std::string(wait.name) + " at " + text(wait.site);
+}
+
+void RaceDetector::check_stored_last() {
+  const MemoryAccess a = std::exchange(stored_last_, {});
+  bool found = false;
+  for (std::size_t i = 0; i + 4 <= a.size; i += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, reinterpret_cast<const char*>(a.address) + i, sizeof word);
+    constexpr std::uint32_t but_for_the_sign = 0x7fffffff;
+    found = found || (word & but_for_the_sign) == (std::uint32_t(undefined_by_shuffle) & but_for_the_sign);
+  }
+  if (!found || !stored_undefined_.insert(a.pc).second) return;
+  found_mistake("kernel " + kernel_name(worker->launch().kernel) + ", block " + text(blockIdx) + ", thread " +
+                text(index_of(a.thread, blockDim)) + ", at " + line_of(a.pc) +
+                ": it stores what follows from an undefined value: the " + undefined_at_ +
+                " reads the value of a lane that is not at this shuffle");
 }
 
 // A copy in another stream may write it.

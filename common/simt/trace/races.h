@@ -43,6 +43,8 @@ class RaceDetector final : public Observer {
   void fence(bool of_block) override;
   void misaligned(const MemoryAccess& access) override;
   void ldmatrix_row(const MemoryAccess& row) override;
+  void read_only(const MemoryAccess& access) override;
+  void undefined_shuffle(const Wait& wait) override;
 
   void released(Orders orders, const Awaited* what, const ThreadSet& threads, const Worker& block) override;
   void arrived(const Awaited& at, bool waits) override;
@@ -115,6 +117,16 @@ class RaceDetector final : public Observer {
   };
   std::unordered_map<const void*, Look> looks_;
   std::unordered_set<const void*> before_updates_;  // such instructions
+
+  // Lanes have got undefined values from shuffles. Most of these are used by nobody, and of those that are, one is
+  // recognised where it is stored.
+  std::string undefined_at_;  // the last such shuffle of this launch
+  MemoryAccess stored_last_ = {};
+  std::unordered_set<const void*> stored_undefined_;
+  void check_stored_last();
+
+  std::uintptr_t object_ = 0;  // whose table of virtual functions was looked up last
+  void check_table(const MemoryAccess& access);
 
   bool dependent_ = false;  // launch
   std::vector<Lanes>

@@ -28,6 +28,11 @@ namespace simt::traced {
 
 void ldmatrix_row(const void* row) { this_worker("ldmatrix").tell_of_ldmatrix_row(__builtin_return_address(0), row); }
 
+void read_only(const void* from, std::size_t bytes) {
+  if (worker == nullptr || !worker->in_kernel() || worker->computing()) return;
+  worker->observe(&Observer::read_only, worker->memory_access(__builtin_return_address(0), from, bytes, Access::read));
+}
+
 namespace {
 void registers(const void* pc, const void* first, int count, Access access) {
   Worker& self = this_worker("a collective");

@@ -8,6 +8,7 @@
 #include "simt/engine/device_memory.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
+#include "simt/trace/host_objects.h"
 #include "simt/trace/races.h"
 
 namespace {
@@ -97,12 +98,13 @@ RANGE(read_range, simt::Access::read)
 RANGE(write_range, simt::Access::write)
 
 // What takes the place of memcpy and its like (cuda/bytes.h).
-#define COPY(name)                                                                     \
-  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes);  \
-  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes) { \
-    note_range(__builtin_return_address(0), from, bytes, simt::Access::read);          \
-    note_range(__builtin_return_address(0), to, bytes, simt::Access::write);           \
-    return std::name(to, from, bytes);                                                 \
+#define COPY(name)                                                                       \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes);    \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes) {   \
+    note_range(__builtin_return_address(0), from, bytes, simt::Access::read);            \
+    note_range(__builtin_return_address(0), to, bytes, simt::Access::write);             \
+    if (simt::HostObjects::any()) simt::HostObjects::instance().copied(to, from, bytes); \
+    return std::name(to, from, bytes);                                                   \
   }
 COPY(memcpy)
 COPY(memmove)
@@ -144,6 +146,7 @@ extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
 extern "C" void __tsan_vptr_update(void** address, void*) {
+  if (simt::worker == nullptr || !simt::worker->in_kernel()) simt::HostObjects::instance().made(address);
   note_aligned(__builtin_return_address(0), address, sizeof *address, simt::Access::write);
 }
 extern "C" void __tsan_vptr_read(void**) {}

@@ -97,6 +97,15 @@ MISTAKES = {
         "after_its_own_delete": "invalid read at byte 0 of the 24 bytes that a kernel has allocated, and freed",
         "freed_twice_by_a_kernel": "free or delete in a kernel: it was freed already",
         "malloc_that_failed": "invalid write of a null pointer",
+        "read_only_load_of_what_is_written": "__ldg() reads 4 bytes of global memory that this launch has written",
+        "constant_written_by_a_kernel": "invalid write of a __constant__ variable, settings: kernels can only read it",
+        "undefined_value_in_a_sum": "it stores what follows from an undefined value: the __shfl_down_sync at",
+        "address_of_a_device_function": "a call of square, whose address host code has taken",
+        "table_of_device_functions": "a call of square, whose address host code has taken",
+        "function_of_both_sides_as_an_argument": "a call of cube, whose address host code has taken",
+        "null_pointer_to_a_function": "a call of a function by a null pointer",
+        "object_of_the_host": "a virtual call for an object that host code has made",
+        "managed_objects_of_the_host": "a virtual call for an object that host code has made",
         "text_of_the_host": "invalid read of memory of the host (its heap)",
     },
     HOST: {
@@ -182,6 +191,9 @@ MISTAKES = {
         "printed_and_not_awaited": "kernel tell prints, and the program ends without having waited for it",
         "result_half_written": "copies 512 bytes to the host; nobody has written bytes 256 to 511 of them",
         "last_element_not_written": "copies 512 bytes to the host; nobody has written bytes 508 to 511 of them",
+        "pinned_after_it_was_freed": "pinned memory that was freed (cudaFreeHost), and ends here",
+        "managed_written_while_it_is_read": "managed memory without having waited for the kernel",
+        "call_by_a_function_of_a_stream": "failed, and the program did not look: a call of CUDA's by a function that a stream calls",
         "too_much_static_shared": "53248 bytes of static shared memory: nvcc takes at most 49152",
         "dynamic_shared_without_opting_in": "65536 bytes of dynamic shared memory: more than 49152 need cudaFuncSetAttribute",
     },
@@ -205,7 +217,8 @@ MISTAKES[LIBRARIES] = {
 }
 NOTED = {"plain_read_of_an_atomic_counter", "never_freed", "result_half_written", "last_element_not_written",
          "printed_and_not_awaited"}  # said, but the program has not failed by it
-END_THE_PROCESS = {"host_reads_device_memory", "host_writes_device_memory", "memcpy_of_the_host", "freed_by_the_host"}
+END_THE_PROCESS = {"host_reads_device_memory", "host_writes_device_memory", "memcpy_of_the_host", "freed_by_the_host",
+                   "pinned_after_it_was_freed"}
 
 
 def marked(file: str) -> dict:
@@ -291,7 +304,7 @@ class Planted(Cases):
                 self.assertEqual(bool(re.search("several threads store the same value", said)), same, said)
                 looks = case.startswith("look_before")
                 self.assertEqual(bool(re.search("the read may be of an old value", said)), looks, said)
-                expected = ("the same value", "of an old value")
+                expected = ("the same value", "of an old value", "nobody may use it")
                 self.assertEqual([note for note in report["notes"] if not any(words in note for words in expected)], [])
 
     def test_the_page_has_every_case(self):

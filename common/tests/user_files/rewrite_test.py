@@ -146,6 +146,27 @@ class Declarations(unittest.TestCase):
                          "simt_variable_0{\"1aI\", ::simt::DeviceVariable::constant};")
         self.assertEqual(rewritten("void f() { static __device__ int a; }"), f"void f() {{ static {tagged.format('device')} int a; }}")
 
+    def test_of_device_functions_that_host_code_names(self):
+        functions = ("using F = int (*)(int); __device__ int f(int x) { return x; } __host__ __device__ int both(int x) { return x; } "
+                     "template <class T> __device__ T g(T x) { return x; } namespace n { __device__ int h(int x) { return x; } } ")
+        for text, becomes in {
+            "void host() { F a = f, b = &f, c[] = {n::h, g<int>}; }":
+                "void host() { F a = ::simt::in_host_code(f), b = &::simt::in_host_code(f), "
+                "c[] = {::simt::in_host_code(n::h), ::simt::in_host_code(g<int>)}; }",
+            "F table[] = {f, both};": "F table[] = {::simt::in_host_code(f), both};",
+            "F host(bool a) { return a ? f : nullptr; }": "F host(bool a) { return a ? ::simt::in_host_code(f) : nullptr; }",
+            "void host() { k<<<1, 2>>>(x, both, f); F a = both; }":
+                "void host() { ::simt::configure(k, 1, 2)(x, ::simt::in_host_code(both), ::simt::in_host_code(f)); F a = both; }",
+        }.items():
+            with self.subTest(text):
+                self.assertTrue(rewritten(functions + text).endswith(becomes), rewritten(functions + text))
+        for text in ("void host() { t<f>(x); t<int, f, 3>(x); u(&T<f>::call); }", "void host(int f) { int g = f; use(f, g); }",
+                     "void host() { int a, f; use(f); }", "void host() { for (int a = 0, f; ;) use(f); }", "constexpr F a = f;", "void host() { constexpr F a[] = {f}; constexpr bool b = use(f); }", "struct S { int f; int host() { return (f); } };",
+                     "enum E { e, f }; void host() { use(f); }", "__device__ int f(float x); void host() { F a = f; }"):
+            with self.subTest(text):
+                self.assertNotIn("in_host_code", rewritten(functions + text))
+        self.assertNotIn("in_host_code", rewritten(functions).replace("F a", "") + rewritten(functions + "__device__ F a = f, b[] = {f};"))
+
     def test_of_what_prints(self):
         self.assertEqual(rewritten('__device__ void f() { if (g()) std::printf("a(%d)", 1); else printf("b"); }'),
                          'void f() { if (g()) (::simt::prints(), std::printf("a(%d)", 1)); else (::simt::prints(), printf("b")); }')

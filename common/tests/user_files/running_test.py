@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -428,6 +429,14 @@ class Wrong(unittest.TestCase):
                 "2:1: error: a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one 1",
             "__global__ void k(int* x) {}\nvoid f() { k<<<1, 2, 3, 0, 5>>>(nullptr); }\n":
                 "2:1: error: a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one 5",
+            "__global__ void k(int* x) {}\nvoid f() { k<<<1, 1>>>(nullptr);\n  k(nullptr); }\n":
+                "3:1: error: host code calls the kernel k() as a function: a launch says <<<blocks, threads>>>",
+            "template <class T> __global__ void k(T* x) {}\nvoid f() { k<int>(nullptr); }\n":
+                "2:1: error: host code calls the kernel k() as a function: a launch says <<<blocks, threads>>>",
+            "__device__ int depth(int n) { return n; }\nint f(int n) { return n + 2 * depth(n); }\n":
+                "2:1: error: host code calls depth(), which is the device's: it needs __host__ __device__",
+            "const float weights[3] = {1, 2, 1};\n__global__ void k(float* x) {\n  *x = weights[threadIdx.x]; }\n":
+                "3:1: error: device code uses weights, an array of the host's: it needs __constant__ or __device__",
         }
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "refused.cu"
@@ -437,7 +446,24 @@ class Wrong(unittest.TestCase):
                     said, printed = complaint(Asked([str(file)], [], None, 30))
                     self.assertEqual(printed.splitlines()[0], f"{file}:{line}")
                     self.assertEqual(len(printed.splitlines()), 2)  # with the source line
+            file.write_text("namespace a { __constant__ int large[16 * 1024]; }\nint other;\nstatic __constant__ char one[1];\nint main() {}\n")
+            said, printed = complaint(Asked([str(file)], [], None, 30))
+            self.assertRegex(printed.splitlines()[0], re.escape(f"{file}:3:") + ".*the file's __constant__ variables take more than 65536 bytes")
             # What nvcc takes.
+            file.write_text("#include <cstdlib>\n__constant__ char all[64 * 1024];\n__global__ void step(int* x, int n) { all[0] < n ? *x = n : 0; }\n"
+                            "__device__ int next(int x) { return x + 1; }\n__device__ int abs(int x, int y) { return x - y; }\n"
+                            "template <class T> __device__ T area(T x) { return x * x; }\n"
+                            "struct Field { int next(int x) { return x; } int step(int n) { return next(n); } int area; };\n"
+                            "const float weights[2] = {1, 2}, scale = 2;\nconstexpr int lengths[] = {3, 4};\n"
+                            "__global__ void k(int* x, const int* lengths) { float weights[2] = {scale}; *x = int(weights[0]) + lengths[0] + sizeof(::lengths); }\n"
+                            "__host__ __device__ int both(int x) { return x; }\n"
+                            "template <class T> int unused(T x) { return next(x); }\n"
+                            "int main() { int *x, y[2] = {lengths[0], 0}, area = 3; Field f; auto step = [](int* x, int n) { return n; };\n"
+                            "  cudaMalloc(&x, 4); cudaMemcpy(x, y, 4, cudaMemcpyHostToDevice); k<<<1, 1>>>(x, x); ::step<<<1, 1>>>(x, 0);\n"
+                            "  cudaMemcpy(y, x, 4, cudaMemcpyDeviceToHost); cudaFree(x);\n"
+                            "  return y[0] + f.step(1) + f.next(1) + abs(-1) + step(x, 2) + area + both(int(weights[0])) - 6 - 8; }\n")
+            reported = ran(Asked([str(file)], [], None, 30))
+            self.assertEqual((reported.status, reported.failures, reported.mistakes), (8, [], []))
             file.write_text(both + "__host__ __device__ int both(int x) { return x == 3 ? helper(x) : x; }\n"
                             "struct S { int helper(int) { return 1; } __device__ int time() { return 2; } __device__ int all() { return time(); } };\n"
                             "constexpr int constant(int x) { return x; }\n"

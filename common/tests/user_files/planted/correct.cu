@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cuda/atomic>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -1740,6 +1741,193 @@ CASE(look_before_an_atomic_update) {
   const Zeros<int> out(1), in(N);
   least_and_stack<<<1, N>>>(out, in);
   expect(first<int>(out) == 6);
+}
+
+// ---- a look at what other threads set to one value
+
+__global__ void next_level(const int* first, const int* edges, int* level, int now, int* changed) {
+  const int v = blockIdx.x * blockDim.x + threadIdx.x;
+  if (level[v] != now) return;
+  for (int e = first[v]; e < first[v + 1]; ++e)
+    if (level[edges[e]] == -1) {
+      level[edges[e]] = now + 1;
+      *changed = 1;
+    }
+}
+CASE(all_store_the_same_level) {
+  int first_edges[N + 1], edges[3 * N], changed = 1, now = 0;
+  for (int v = 0; v <= N; ++v) first_edges[v] = 3 * v;
+  for (int e = 0; e < 3 * N; ++e) edges[e] = (e / 3 * 2 + e % 3 + 1) % N;
+  const Zeros<int> starts(N + 1), ends(3 * N), level(N), goes_on(1);
+  cudaMemcpy(starts, first_edges, sizeof first_edges, cudaMemcpyHostToDevice);
+  cudaMemcpy(ends, edges, sizeof edges, cudaMemcpyHostToDevice);
+  cudaMemset(level + 1, -1, (N - 1) * sizeof(int));
+  for (; changed != 0; ++now) {
+    cudaMemset(goes_on, 0, sizeof(int));
+    next_level<<<2, N / 2>>>(starts, ends, level, now, goes_on);
+    changed = first<int>(goes_on);
+  }
+  expect(now == 6);
+}
+
+__global__ void sieve(char* composite, int n) {
+  const int i = threadIdx.x + 2;
+  if (i * i > n || composite[i]) return;
+  for (int j = i * i; j <= n; j += i) composite[j] = 1;
+}
+CASE(all_store_the_same_in_a_sieve) {
+  const Zeros<char> composite(401);
+  sieve<<<1, 32>>>(composite, 400);
+  expect(first<char>(composite + 391) == 1 && first<char>(composite + 397) == 0);
+}
+
+__global__ void look_for(const int* x, int what, int* found) {
+  if (*found) return;
+  if (x[blockIdx.x * blockDim.x + threadIdx.x] == what) *found = 1;
+}
+CASE(stops_when_another_has_found_it) {
+  const Zeros<int> x(N), found(1);
+  cudaMemset(x + 5, 1, sizeof(int));
+  look_for<<<2, N / 2>>>(x, 0x01010101, found);
+  expect(first<int>(found) == 1);
+}
+
+// ---- what shuffles get from lanes that are not there, and nobody uses
+
+__global__ void sum_of_warps(float* out, const float* in) {
+  float sum = in[threadIdx.x];
+  if (threadIdx.x < 8)
+    for (int step = 4; step > 0; step /= 2) sum += __shfl_down_sync(0xff, sum, step);
+  if (threadIdx.x == 0) *out = sum;
+}
+CASE(second_stage_of_a_reduction) {
+  const Zeros<float> in(32), out(1);
+  sum_of_warps<<<1, 32>>>(out, in);
+  expect(first<float>(out) == 0);
+}
+
+__global__ void first_of_each(int* out) {
+  if (threadIdx.x == 5) return;
+  const int v = __shfl_down_sync(0xffffffff, int(threadIdx.x), 1);
+  out[threadIdx.x] = threadIdx.x == 4 || threadIdx.x == 31 ? -1 : v;
+}
+CASE(lane_that_has_returned_and_is_not_asked) {
+  const Zeros<int> out(32);
+  first_of_each<<<1, 32>>>(out);
+  expect(first<int>(out + 4) == -1 && first<int>(out + 6) == 7);
+}
+
+// ---- managed memory that the kernel does not use, or only reads
+
+__global__ void fill_half(int* x) { x[threadIdx.x] = 3; }
+__global__ void add_all(int* to, const int* from) { to[threadIdx.x] += from[threadIdx.x]; }
+CASE(managed_memory_beside_a_kernel) {
+  int *x, *y;
+  cudaMallocManaged(&x, 8192 * sizeof(int)), cudaMallocManaged(&y, N * sizeof(int));
+  fill_half<<<1, N>>>(x);
+  for (int i = 0; i < N; ++i) y[i] = x[4096 + i] = i;
+  cudaDeviceSynchronize();
+  expect(x[N - 1] == 3 && y[3] == 3);
+  add_all<<<1, N>>>(y, x);
+  expect(x[0] == 3);  // which the kernel reads, too
+  cudaDeviceSynchronize();
+  cudaFree(x), cudaFree(y);
+}
+
+struct Counters {
+  int all, own[3];
+};
+__global__ void count_up(Counters& counters, int by) { counters.own[threadIdx.x] += by, atomicAdd(&counters.all, by); }
+CASE(reference_to_managed_memory) {
+  Counters* counters;
+  cudaMallocManaged(&counters, sizeof *counters);
+  *counters = {1, {2, 3, 4}};
+  count_up<<<1, 3>>>(*counters, 2);
+  cudaDeviceSynchronize();
+  expect(counters->all == 7 && counters->own[2] == 6);
+  cudaFree(counters);
+}
+
+// ---- functions and objects of the device
+
+using Function = int (*)(int);
+__device__ int negative(int x) { return -x; }
+__host__ __device__ int next(int x) { return x + 1; }
+__device__ Function chosen = negative, all_functions[] = {negative, next};
+__global__ void call(int* x, Function f) { x[threadIdx.x] = f(x[threadIdx.x] + 1); }
+template <Function f>
+__global__ void call_that(int* x) {
+  x[threadIdx.x] = f(x[threadIdx.x]);
+}
+template <class F>
+__global__ void call_any(int* x, F f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);
+}
+CASE(address_of_a_device_function_from_the_device) {
+  const Zeros<int> x(N);
+  Function f, two[2];
+  cudaMemcpyFromSymbol(&f, chosen, sizeof f);
+  cudaMemcpyFromSymbol(two, all_functions, sizeof two);
+  call<<<1, N>>>(x, f);
+  expect(f == two[0] && first<int>(x) == -1);
+  call<<<1, N>>>(x, two[1]);
+  call_that<negative><<<1, N>>>(x);
+  call_that<next><<<1, N>>>(x);
+  call_any<<<1, N>>>(x.memory, f);
+  Function of_the_host = next;
+  int negative = of_the_host(2), squares[] = {negative, next(negative)};
+  expect(first<int>(x) == 0 && squares[1] == 4);
+}
+
+struct Animal {
+  __host__ __device__ Animal(int legs) : legs(legs) {}
+  __host__ __device__ virtual ~Animal() {}
+  __host__ __device__ virtual int count() const { return legs; }
+  int legs;
+};
+struct Pair : Animal {
+  __host__ __device__ Pair(int legs) : Animal(legs) {}
+  __host__ __device__ int count() const override { return 2 * legs; }
+};
+__global__ void make_animals(Animal** all, char* place) {
+  all[0] = new Animal(4);
+  all[1] = new (place) Pair(2);
+}
+__global__ void count_legs(Animal** all, int* out) { *out = all[0]->count() + all[1]->count(); }
+__global__ void legs_of(const Animal* all, int* out) { *out = all[0].legs + all[1].legs; }
+__global__ void count_one(const Animal* animal, int* out) { *out = animal->count(); }
+__global__ void delete_animals(Animal** all) { delete all[0]; }
+CASE(objects_that_a_kernel_has_made) {
+  const Zeros<Animal*> all(2);
+  const Zeros<char> place(sizeof(Pair)), copied(sizeof(Pair));
+  const Zeros<int> out(1);
+  make_animals<<<1, 1>>>(all, place);
+  count_legs<<<1, 1>>>(all, out);
+  expect(first<int>(out) == 8);
+  char host[sizeof(Pair)];  // by way of the host it stays what it is
+  cudaMemcpy(host, place, sizeof host, cudaMemcpyDeviceToHost);
+  cudaMemcpy(copied, host, sizeof host, cudaMemcpyHostToDevice);
+  count_one<<<1, 1>>>(reinterpret_cast<Animal*>(static_cast<char*>(copied)), out);
+  expect(first<int>(out) == 4);
+  cudaMemcpy(place, copied, sizeof host, cudaMemcpyDeviceToDevice);
+  count_one<<<1, 1>>>(reinterpret_cast<Animal*>(static_cast<char*>(place)), out);
+  delete_animals<<<1, 1>>>(all);
+}
+CASE(objects_of_the_host_without_a_virtual_call) {
+  const Animal two[] = {Animal(4), Animal(2)};
+  const Zeros<char> copied(sizeof two);
+  const Zeros<int> out(1);
+  cudaMemcpy(copied, two, sizeof two, cudaMemcpyHostToDevice);
+  legs_of<<<1, 1>>>(reinterpret_cast<Animal*>(static_cast<char*>(copied)), out);
+  const Pair both(3);
+  expect(first<int>(out) == 6 && static_cast<const Animal&>(both).count() == 6);
+}
+
+__global__ void doubled_in_place(int* x) { x[threadIdx.x] = 2 * __ldg(&x[threadIdx.x]); }
+CASE(read_only_load_before_the_store) {
+  const Zeros<int> x(N);
+  doubled_in_place<<<1, N>>>(x);
+  doubled_in_place<<<1, N>>>(x);
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -770,6 +770,30 @@ CASE(printed_and_not_awaited) {
   std::exit(0);
 }
 
+CASE(pinned_after_it_was_freed) {
+  int* host;
+  cudaMallocHost(&host, N * sizeof(int));
+  cudaFreeHost(host);
+  host[1] = 0;  // pinned_after_it_was_freed
+}
+
+CASE(managed_written_while_it_is_read) {
+  int* x;
+  cudaMallocManaged(&x, 4096 * sizeof(int));
+  for (int i = 0; i < 4096; ++i) x[i] = i;
+  copy<<<1, N>>>(zeros<int>(N), x);
+  x[4095] = x[0];  // not in a page of those that the kernel reads
+  x[0] = 5;        // managed_written_while_it_is_read
+}
+
+static void allocates(void* to) {
+  cudaMalloc(static_cast<int**>(to), N);  // call_by_a_function_of_a_stream
+}
+CASE(call_by_a_function_of_a_stream) {
+  int* x;
+  cudaLaunchHostFunc(0, allocates, &x);
+}
+
 // ---- shared memory that a block cannot have
 
 __global__ void much_static(int* x) {

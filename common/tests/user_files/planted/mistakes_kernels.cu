@@ -1,6 +1,8 @@
 // Mistakes of kernels, one a case. The line that has to be named ends with the case's name, as a comment.
 #include <cooperative_groups.h>
 
+#include <new>
+
 #include "case.h"
 #include "steps.h"
 
@@ -252,8 +254,8 @@ CASE(loops_of_different_lengths) { barrier_in_loop<<<1, 2 * N>>>(zeros<int>(2 * 
 
 __global__ void returns_early(int* out) {
   if (threadIdx.x == 5) return;
-  __shfl_sync(0xffffffff, 1, 5);  // lane_that_has_returned
-  out[threadIdx.x] = 1;
+  const int v = __shfl_sync(0xffffffff, 1, 5);  // lane_that_has_returned
+  out[threadIdx.x] = v;
 }
 CASE(lane_that_has_returned) { returns_early<<<1, 32>>>(zeros<int>(N)); }
 
@@ -518,5 +520,93 @@ __global__ void prints_text(const char* text) {
   printf("%d %s\n", 1, text);  // text_of_the_host
 }
 CASE(text_of_the_host) { prints_text<<<1, 1>>>(strdup("mine")); }
+
+// ---- memory that a kernel only reads, and values that nobody has
+
+__global__ void reads_its_own(int* x, int* y) {
+  x[threadIdx.x] = 1;
+  __syncthreads();
+  y[threadIdx.x] = __ldg(&x[threadIdx.x ^ 1]);  // read_only_load_of_what_is_written
+}
+CASE(read_only_load_of_what_is_written) { reads_its_own<<<1, N>>>(zeros<int>(N), zeros<int>(N)); }
+
+__constant__ int settings[4];
+__global__ void sets_a_constant() {
+  settings[threadIdx.x] = 1;  // constant_written_by_a_kernel
+}
+CASE(constant_written_by_a_kernel) { sets_a_constant<<<1, 4>>>(); }
+
+__global__ void sum_of_too_many(float* out, const float* in) {
+  float sum = in[threadIdx.x];
+  if (threadIdx.x < 8)
+    for (int step = 8; step > 0; step /= 2) sum += __shfl_down_sync(0xff, sum, step);
+  if (threadIdx.x == 0) *out = sum;  // undefined_value_in_a_sum
+}
+CASE(undefined_value_in_a_sum) { sum_of_too_many<<<1, 32>>>(zeros<float>(1), zeros<float>(32)); }
+
+// ---- functions that the host has given a kernel
+
+using Function = int (*)(int);
+__device__ int square(int x) { return x * x; }
+__host__ __device__ int cube(int x) { return x * x * x; }
+__global__ void apply(int* x, Function f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // address_of_a_device_function
+}
+CASE(address_of_a_device_function) {
+  Function f = square;
+  apply<<<1, N>>>(zeros<int>(N), f);
+}
+
+__constant__ Function chosen;
+__global__ void apply_chosen(int* x) {
+  x[threadIdx.x] = chosen(x[threadIdx.x]);  // table_of_device_functions
+}
+Function functions[] = {square, nullptr};
+CASE(table_of_device_functions) {
+  cudaMemcpyToSymbol(chosen, &functions[0], sizeof chosen);
+  apply_chosen<<<1, N>>>(zeros<int>(N));
+}
+
+template <class F>
+__global__ void apply_any(int* x, F f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // function_of_both_sides_as_an_argument
+}
+CASE(function_of_both_sides_as_an_argument) { apply_any<<<1, N>>>(zeros<int>(N), cube); }
+
+__global__ void apply_none(int* x, Function f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // null_pointer_to_a_function
+}
+CASE(null_pointer_to_a_function) { apply_none<<<1, N>>>(zeros<int>(N), functions[1]); }
+
+struct Shape {
+  __host__ __device__ explicit Shape(float side) : side(side) {}
+  __host__ __device__ virtual float area() const = 0;
+  float side;
+};
+struct Square : Shape {
+  using Shape::Shape;
+  __host__ __device__ float area() const override { return side * side; }
+};
+__global__ void area_of(const Shape* shape, float* out) {
+  *out = shape->area();  // object_of_the_host
+}
+CASE(object_of_the_host) {
+  const Square square(3);
+  void* copied;
+  cudaMalloc(&copied, sizeof square);
+  cudaMemcpy(copied, &square, sizeof square, cudaMemcpyHostToDevice);
+  area_of<<<1, 1>>>(static_cast<Shape*>(copied), zeros<float>(1));
+}
+
+__global__ void areas_of(Shape** shapes, float* out) {
+  out[threadIdx.x] = shapes[threadIdx.x]->area();  // managed_objects_of_the_host
+}
+CASE(managed_objects_of_the_host) {
+  Square* squares;
+  Shape** shapes;
+  cudaMallocManaged(&squares, 2 * sizeof(Square)), cudaMallocManaged(&shapes, 2 * sizeof(Shape*));
+  for (int i = 0; i < 2; ++i) shapes[i] = new (&squares[i]) Square(2);
+  areas_of<<<1, 2>>>(shapes, zeros<float>(2));
+}
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
