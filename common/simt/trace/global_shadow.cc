@@ -387,7 +387,9 @@ void GlobalShadow::launch_ends() {
   for (const auto& [pc, message] : std::exchange(beside_sets_, {})) {
     const Setter& setter = setters_[pc];
     if (setter.one_value && (setter.looks || setter.together))
-      noted(message + ": all threads that write there store the same value, so the read finds that or the old one");
+      noted(message +
+            ": all threads that write there store the same value, so the read finds that or the old one. That is "
+            "right if it does not matter which, nor how many threads find the old one");
     else
       found_mistake(message);
   }
