@@ -1,0 +1,4 @@
+#include "c.h"
+struct Cfg{float s;float scale(float x)const{return s*x;}};
+__global__ void k(float*o,Cfg c){o[threadIdx.x]=c.scale(threadIdx.x);}
+int main(){float*o;CHECK(cudaMallocManaged(&o,128));k<<<1,32>>>(o,Cfg{2});CHECK(cudaDeviceSynchronize());printf("%f\n",o[2]);cudaFree(o);}

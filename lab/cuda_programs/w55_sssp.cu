@@ -1,0 +1,3 @@
+#include "c.h"
+__global__ void relax(const int*src,const int*dst,const int*w,int*d,int m){int e=blockIdx.x*blockDim.x+threadIdx.x;if(e<m){int nd=d[src[e]]+w[e];if(nd<d[dst[e]])d[dst[e]]=nd;}}
+int main(){const int n=100,m=400;int*s,*t,*w,*d;CHECK(cudaMallocManaged(&s,m*4));CHECK(cudaMallocManaged(&t,m*4));CHECK(cudaMallocManaged(&w,m*4));CHECK(cudaMallocManaged(&d,n*4));for(int i=0;i<m;i++){s[i]=i%n;t[i]=(i*13+5)%n;w[i]=1+i%7;}for(int i=0;i<n;i++)d[i]=i?1000000:0;for(int i=0;i<30;i++)relax<<<4,100>>>(s,t,w,d,m);CHECK(cudaDeviceSynchronize());printf("%d\n",d[50]);cudaFree(s);cudaFree(t);cudaFree(w);cudaFree(d);}
