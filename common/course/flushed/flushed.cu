@@ -72,7 +72,7 @@ template <class T, int D>
 __global__ void __launch_bounds__(Br)
     attend(Problem p, const float* q, const float* k, const float* v, T* o, float* lse) {
   const size_t row = size_t(blockIdx.x) * Br + threadIdx.x;
-  if (row >= p.lse_size()) return;
+  if (row >= size_t(p.batch) * p.heads * p.seq_q) return;
   const int head = int(row / p.seq_q), i = int(row % p.seq_q), visible = p.visible_keys(i);
   q += row * D, k += size_t(p.kv_head(head)) * p.seq_k * D, v += size_t(p.kv_head(head)) * p.seq_k * D;
   const auto score = [&](int j) {
