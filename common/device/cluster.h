@@ -70,10 +70,19 @@ __device__ __forceinline__ T* map_shared(T* shared, uint32_t rank) {
 
 // Arrives at the mbarrier that the block of that rank has where this block has `mbarrier` (its own, if it is its own
 // rank). Those that wait for it wait so that they see what other blocks did: mbarrier_wait_cluster().
+//
+// mbarrier_arrive_cluster_read() is for a thread that has only read what the mbarrier guards, so that others may write
+// there: they wait with mbarrier_wait(). What this thread has written, threads of other blocks may not see yet. The
+// other one first waits until all has left that its thread has written, to global memory as well (MEMBAR.ALL.GPU, where
+// nvcc compiles it), and in a loop that takes longer than what is waited for.
 #ifdef WORKBOOK_SIMT
 inline void mbarrier_arrive_cluster(Mbarrier* mbarrier, uint32_t rank, const char* file = __builtin_FILE(),
                                     int line = __builtin_LINE()) {
   simt::mbarrier_arrive(&map_shared(mbarrier, rank, file, line)->state, 1, 0, file, line);
+}
+inline void mbarrier_arrive_cluster_read(Mbarrier* mbarrier, uint32_t rank, const char* file = __builtin_FILE(),
+                                         int line = __builtin_LINE()) {
+  mbarrier_arrive_cluster(mbarrier, rank, file, line);
 }
 inline void mbarrier_wait_cluster(Mbarrier* mbarrier, unsigned parity, const char* file = __builtin_FILE(),
                                   int line = __builtin_LINE()) {
@@ -86,6 +95,16 @@ __device__ __forceinline__ void mbarrier_arrive_cluster(Mbarrier* mbarrier, uint
       ".reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
       "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(shared_address(mbarrier)),
+      "r"(rank)
+      : "memory");
+}
+__device__ __forceinline__ void mbarrier_arrive_cluster_read(Mbarrier* mbarrier, uint32_t rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
       "}" ::"r"(shared_address(mbarrier)),
       "r"(rank)
       : "memory");

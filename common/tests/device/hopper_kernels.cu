@@ -134,7 +134,8 @@ __global__ void cluster_kernel(const uint32_t* from, uint32_t* to, int rounds) {
       mbarrier_wait(full + place, round / 2 % 2);
       const uint32_t word = places[32 * place + lane];
       __syncwarp();
-      if (lane < 2) mbarrier_arrive_cluster(empty + place, lane);
+      if (lane < 2)  // either will do: the warp has only read
+        place == 0 ? mbarrier_arrive_cluster(empty + place, lane) : mbarrier_arrive_cluster_read(empty + place, lane);
       to[(rank * rounds + round) * 32 + lane] = word;
       places[64 + 32 * place + lane] = word + rank;
     }
