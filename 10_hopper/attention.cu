@@ -6,9 +6,10 @@
 namespace hopper {
 
 extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
-    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial, chosen;
+    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial, clusters, chosen;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
-    converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward;
+    converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward,
+    clusters_backward;
 
 namespace {
 
@@ -67,6 +68,7 @@ const attention::Chapter chapter = {
               {.name = "cyclic",
                .idea = "blocks of one head begin at different queries, so that none waits for its turn",
                .backward = cyclic_backward},
+              clusters,
               prompt,
               late,
               polynomial,
