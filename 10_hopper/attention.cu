@@ -68,7 +68,7 @@ const attention::Chapter chapter = {
               {.name = "cyclic",
                .idea = "blocks of one head begin at different queries, so that none waits for its turn",
                .backward = cyclic_backward},
-              clusters,
+              both(clusters, clusters_backward),
               prompt,
               late,
               polynomial,
