@@ -196,16 +196,14 @@ std::vector<Mutant> list() {
   }
   for (size_t i = 1; i < size_t(ExtraMutation::count); i++) {
     const auto& [name, mistake, takes] = of_extras[i];
-    constexpr bool needs_the_engine = true;  // until the table of the GPU is made anew with them
     if (ExtraMutation(i) <= ExtraMutation::last_of_the_forward)
-      mutants.push_back({name, mistake, false, false, needs_the_engine, forward(ExtraMutation(i), takes)});
+      mutants.push_back({name, mistake, false, false, false, forward(ExtraMutation(i), takes)});
     else
-      mutants.push_back({name, mistake, false, false, needs_the_engine, {}, backward(ExtraMutation(i), takes)});
+      mutants.push_back({name, mistake, false, false, false, {}, backward(ExtraMutation(i), takes)});
   }
   for (size_t i = 1; i < size_t(Fp8Mutation::count); i++) {
-    constexpr bool needs_the_engine = true;  // until the table of the GPU is made anew with them
     const auto& [name, mistake, rope, needs_a_gpu] = of_eight_bits[i];
-    mutants.push_back({name, mistake, false, false, needs_the_engine, forward(Fp8Mutation(i))});
+    mutants.push_back({name, mistake, false, false, false, forward(Fp8Mutation(i))});
   }
   for (size_t i = 1; i < size_t(HopperMutation::count); i++)
 #ifdef WORKBOOK_SIMT

@@ -25,17 +25,12 @@ const KillTable& table_of(const std::string& device) {
   return device == "gpu" ? gpu : engine;
 }
 
-// The table of the GPU has not been made anew since there are kinds for extras, and one for sums in eight bits.
-const std::vector<std::string> of_extras = {"long_sums", "windows", "scores",      "sinks",         "views",
-                                            "packed",    "blocks",  "wrong_lists", "wrong_lengths", "extras"};
-
 // The kinds that there are on each device, whatever this build is for.
 std::vector<std::string> kinds_on(const std::string& device) {
-  std::vector<std::string> kinds = {"lengths", "inputs",        "norms",     "weights", "heads",
-                                    "rounds",  "few_keys",      "head_dims", "scale",   "non_finite",
-                                    "repeat",  "little_memory", "moved"};
-  if (device != "gpu") kinds.insert(kinds.end(), of_extras.begin(), of_extras.end());
-  kinds.push_back("refusals");
+  std::vector<std::string> kinds = {"lengths",  "inputs",    "norms",       "weights",       "heads",  "rounds",
+                                    "few_keys", "head_dims", "scale",       "non_finite",    "repeat", "little_memory",
+                                    "moved",    "long_sums", "windows",     "scores",        "sinks",  "views",
+                                    "packed",   "blocks",    "wrong_lists", "wrong_lengths", "extras", "refusals"};
   const std::vector<std::string> others =
       device == "gpu" ? std::vector<std::string>{"long", "graph", "memcheck", "racecheck", "synccheck", "initcheck"}
                       : std::vector<std::string>{"again", "orders", "trace"};
@@ -88,8 +83,7 @@ TEST_P(KillMatrix, EveryKindKillsWhatNoOtherDoes) {
 INSTANTIATE_TEST_SUITE_P(On, KillMatrix, testing::Values("engine", "gpu"), [](const auto& info) { return info.param; });
 
 TEST(Kinds, AreThoseOfTheTable) {
-  std::vector<std::string> kinds = kinds_on(on_gpu ? "gpu" : "engine");
-  if (on_gpu) kinds.insert(kinds.end(), of_extras.begin(), of_extras.end());
+  const std::vector<std::string> kinds = kinds_on(on_gpu ? "gpu" : "engine");
   for (const Kind& kind : chapter_suite::kinds())
     EXPECT_NE(std::find(kinds.begin(), kinds.end(), kind.name), kinds.end()) << kind.name;
 }
