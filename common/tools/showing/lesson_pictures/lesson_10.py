@@ -342,9 +342,9 @@ def dq_order() -> Drawing:
 
 def cluster() -> Drawing:
     picture = Drawing(300, "A cluster shares a tile of K",
-                      "The L2 cache has a tile of K. Block 0 copies its first half and block 1 its second half, and each "
-                      "half goes to the shared memory of both blocks. A place is empty when the consumers of both have "
-                      "read it.")
+                      "The L2 cache has a tile of K. Block 0 copies its first half and block 1 its second half, and "
+                      "each half goes to the shared memory of both blocks. A place is empty when the consumers of both "
+                      "have read it.")
     picture.text(200, 24, "L2 cache: a tile of K", at="middle", size=15, bold=True)
     halves = [(118.0, "first half", "blue", 0), (202.0, "second half", "orange", 1)]
     for x, words, color, _ in halves:
