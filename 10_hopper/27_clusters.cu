@@ -5,14 +5,14 @@
 // warpgroups, and consumer c of block r computes part 2 c + r, from Q to O. The fourth warpgroup of a block is the
 // producer, of which two warps have work. What each does, waits for, and signals (->), in this block or in both:
 //
-//   producer, warp 0   which tile             block 0 waits for q_empty              -> drawn, of block 1
-//                                             block 1 waits for drawn
+//   producer, warp 0   which tile              block 0 waits for q_empty             -> drawn, of block 1
+//                                              block 1 waits for drawn
 //                      its block's parts of Q                                        -> q_full
-//                      half of each K and V,  waits for k_empty, v_empty             -> k_full, v_full, of both
+//                      half of each K and V,   waits for k_empty, v_empty            -> k_full, v_full, of both
 //                      for both blocks
-//   producer, warp 1   O to memory            waits for o_full                       -> q_empty, of block 0
-//   consumers          as in late             wait for q_full, k_full, v_full        -> k_empty, v_empty, of both;
-//   o_full
+//   producer, warp 1   O to memory             waits for o_full                      -> q_empty, of block 0
+//   consumers          as in late              wait for q_full, k_full, v_full       -> k_empty, v_empty, of both
+//                      O / l                                                         -> o_full
 //
 // What changed since late and polynomial: a block brings half of each tile of K and V, and the copy puts it into the
 // shared memory of both blocks (a multicast). So each tile leaves the L2 cache once for 384 rows, not twice. The price

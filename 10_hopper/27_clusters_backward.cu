@@ -1,11 +1,9 @@
 // Chapter 10, rung 27, clusters, backward: two thread blocks share each tile of Q and dO.
 //
 //   prepare_turns  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); zeros in dQ for rows that see no key
-//   gradients      a cluster of two thread blocks owns two tiles of keys, next to each other, and block r of it has
-//   tile
-//                  r: Bc = 128 rows of K and V and its share of their gradients. Q and dO pass by in tiles of Br rows,
-//                  of its share of the query heads that read this kv head, in each from the last tile up to the
-//                  diagonal
+//   gradients      a cluster of two thread blocks owns two tiles of keys, next to each other. Block r of it has tile r:
+//                  Bc = 128 rows of K and V and its share of their gradients. Q and dO pass by in tiles of Br rows, of
+//                  its share of the query heads that read this kv head, in each from the last tile up to the diagonal
 //   sum_shares     adds up the shares of dK and dV, where there are several (attention/backward_shares.h)
 //
 // A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each), and

@@ -63,6 +63,7 @@ __device__ RowStatistics row_statistics(bool exists,
 struct PreparedRow {
   unsigned thread, tile, row, lane, i;
   size_t at;  // of this lane's 8 elements
+  RowStatistics statistics;
 };
 
 // The statistics of all rows, tile by tile. D / 8 lanes per query row, 8 elements each, S::threads of them in a thread
@@ -80,7 +81,7 @@ __device__ PreparedRow prepare_row(const attention::Problem& p, const T* o, cons
     stats[(size_t(tile) * 2) * Br + row % Br] = of_row.lse;
     stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
   }
-  return {thread, tile, row % Br, lane, i, at};
+  return {thread, tile, row % Br, lane, i, at, of_row};
 }
 
 // For a backward in which every block of keys has a part of dQ: the statistics, and the zeros that the parts are added
@@ -100,6 +101,15 @@ __global__ void prepare(attention::Problem p,
 // For one in which these blocks take turns: the statistics, zeros in the S::parts semaphores of each tile and in the
 // count of tickets, and in dQ for rows that see no key, which no block comes by.
 template <class T, class S>
+__device__ PreparedRow prepare_row_and_turns(const attention::Problem& p, const T* o, const float* lse, const T* d_o,
+                                             float* stats, int* turns, int* tickets, T* dq) {
+  const PreparedRow own = prepare_row<T, S>(p, o, lse, d_o, stats);
+  if (own.i < unsigned(p.seq_q) && p.visible_keys(own.i) == 0) store_pack8(dq + own.at, Pack8<T>{});
+  if (own.lane == 0 && own.row < S::parts) turns[size_t(own.tile) * S::parts + own.row] = 0;
+  if (own.thread == 0) *tickets = 0;
+  return own;
+}
+template <class T, class S>
 __global__ void prepare_turns(attention::Problem p,
                               const T* o,        // [B, H, Nq, D]
                               const float* lse,  // [B, H, Nq]
@@ -109,10 +119,7 @@ __global__ void prepare_turns(attention::Problem p,
                               int* tickets,
                               T* dq)  // [B, H, Nq, D]
 {
-  const PreparedRow own = prepare_row<T, S>(p, o, lse, d_o, stats);
-  if (own.i < unsigned(p.seq_q) && p.visible_keys(own.i) == 0) store_pack8(dq + own.at, Pack8<T>{});
-  if (own.lane == 0 && own.row < S::parts) turns[size_t(own.tile) * S::parts + own.row] = 0;
-  if (own.thread == 0) *tickets = 0;
+  prepare_row_and_turns<T, S>(p, o, lse, d_o, stats, turns, tickets, dq);
 }
 
 // For one in which they take turns, and another kernel converts the sum: the statistics, zeros in the sum, in the

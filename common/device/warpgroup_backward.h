@@ -29,22 +29,12 @@ __device__ __forceinline__ void start_dq(float (&dq)[1][8][4],
   wgmma_commit();
 }
 
-// make_p(), with the exponentials before the mask: hidden keys get P = 0 where others give them S = -inf. The branch of
-// the mask then stands between the exponentials and what follows, and ptxas moves nothing across it. Chapter 10,
-// 17_ahead_backward.cu, is about it.
+// P = 0 for keys that a query does not see.
 template <int queries, int blocks, class VisibleKeys>
-__device__ __forceinline__ void make_p_ahead(float (&x)[blocks][queries / 8][4], float scale,
-                                             const float* lse,          // [queries] in shared memory
-                                             VisibleKeys visible_keys)  // (query): the first one sees the fewest
+__device__ __forceinline__ void hide_p(float (&x)[blocks][queries / 8][4],
+                                       VisibleKeys visible_keys)  // (query): the first one sees the fewest
 {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const float scale_log2 = scale * log2_e;
-#pragma unroll
-  for (int n = 0; n < queries / 8; n++) {
-    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
-    for (int b = 0; b < blocks; b++)
-      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x));
-  }
   if (visible_keys(0) < 16 * blocks) {
 #pragma unroll
     for (int n = 0; n < queries / 8; n++)
@@ -55,6 +45,25 @@ __device__ __forceinline__ void make_p_ahead(float (&x)[blocks][queries / 8][4],
             if (16 * b + 8 * h >= visible) x[b][n][2 * h + e] = 0;
       }
   }
+}
+
+// make_p(), with the exponentials before the mask: hidden keys get P = 0 where others give them S = -inf. The branch of
+// the mask then stands between the exponentials and what follows, and ptxas moves nothing across it. Chapter 10,
+// 17_ahead_backward.cu, is about it.
+template <int queries, int blocks, class VisibleKeys>
+__device__ __forceinline__ void make_p_ahead(float (&x)[blocks][queries / 8][4], float scale,
+                                             const float* lse,          // [queries] in shared memory
+                                             VisibleKeys visible_keys)  // (query): the first one sees the fewest
+{
+  const int t = threadIdx.x % 4;
+  const float scale_log2 = scale * log2_e;
+#pragma unroll
+  for (int n = 0; n < queries / 8; n++) {
+    const float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + 2 * t);
+    for (int b = 0; b < blocks; b++)
+      for (int r = 0; r < 4; r++) x[b][n][r] = exp2_approx(fmaf(x[b][n][r], scale_log2, r % 2 ? -l.y : -l.x));
+  }
+  hide_p<queries>(x, visible_keys);
 }
 
 // A warp's 16 rows of dK or dV to global memory, in fp32.

@@ -23,8 +23,11 @@
 // The descriptor of a matrix has where it begins and two distances:
 //
 //   bits 0-13    address / 16           bits 32-45   from eight rows to the next eight, / 16: 1024 / 16 = 64
-//   bits 16-29   Major::mn: from a page to the next, in bytes / 16     bits 62-63   1, the swizzle of 128 bytes; 2, of
-//   64
+//   bits 16-29   from a page to the next, / 16                         bits 62-63   1, the swizzle of 128 bytes; 2, of
+//                                                                                   64; 0, none
+//
+// From a page to the next is for Major::mn. Without a swizzle a row is 16 bytes, and it is from the 8 of the inner
+// index that are there to the next 8: 0, if these are the same ones again.
 //
 // For V with pages of 80 rows at address 0x8400: 0x8400 / 16 = 0x840; 80 * 128 / 16 = 0x280; the descriptor is
 // 0x40000040'02800840. The next 16 rows begin 2048 / 16 = 0x80 further on: 0x40000040'028008c0.
@@ -62,7 +65,11 @@ constexpr WgmmaType wgmma_type<__nv_fp8_e5m2> = WgmmaType::e5m2;
 __device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared, int page_bytes = 0, int stride_bytes = 1024,
                                                      int swizzled_bytes = 128) {
   return uint64_t((shared_address(shared) & 0x3ffff) >> 4) | uint64_t(page_bytes >> 4) << 16 |
-         uint64_t(stride_bytes >> 4) << 32 | uint64_t(swizzled_bytes == 128 ? 1 : 2) << 62;
+         uint64_t(stride_bytes >> 4) << 32 |
+         uint64_t(swizzled_bytes == 128  ? 1
+                  : swizzled_bytes == 64 ? 2
+                                         : 0)
+             << 62;
 }
 
 // The same matrix, so many bytes further on.

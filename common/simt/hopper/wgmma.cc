@@ -207,9 +207,9 @@ void Products::check(const Product& product, Worker& worker) const {
   const auto check_matrix = [&](const MatrixInShared& matrix, int rows, const std::string& name) {
     const std::string descriptor = "the descriptor of " + name + " has ";
     const std::uint64_t layout = matrix.descriptor >> 62;
-    if ((layout != 1 && (layout != 2 || matrix.mn)) || (matrix.descriptor >> 49 & 7) != 0)
+    if ((layout != 1 && (layout == 3 || matrix.mn)) || (matrix.descriptor >> 49 & 7) != 0)
       wrong(descriptor + "another layout than the swizzle of 128 bytes" +
-            (matrix.mn ? "" : ", or of 64 for rows of so many"));
+            (matrix.mn ? "" : ", or of 64 for rows of so many, or none for rows of 16"));
     const std::uint32_t row_bytes = matrix.row_bytes(), eight_rows = 8 * row_bytes;
     if (matrix.stride_bytes() == 0 || matrix.stride_bytes() % eight_rows != 0)
       wrong(descriptor + "a stride of " + std::to_string(matrix.stride_bytes()) +
@@ -221,7 +221,7 @@ void Products::check(const Product& product, Worker& worker) const {
     if (matrix.start() / row_bytes % 8 != 0)
       wrong(descriptor + "an address that is " + std::to_string(matrix.start() % eight_rows) +
             " bytes behind a multiple of " + std::to_string(eight_rows) + ": must be in the first of eight rows");
-    if (matrix.mn ? matrix.start() % 128 != 0 : matrix.start() % row_bytes > row_bytes - 32)
+    if (matrix.mn ? matrix.start() % 128 != 0 : row_bytes > 16 && matrix.start() % row_bytes > row_bytes - 32)
       wrong(descriptor + "an address at byte " + std::to_string(matrix.start() % row_bytes) +
             " of a row: " + std::to_string(depth_of(matrix.element)) + " elements do not fit behind it");
     matrix.for_each_chunk(0, rows, [&](std::uint32_t address, int, int) {

@@ -27,14 +27,15 @@ struct MatrixInShared {
   std::uint32_t start() const { return static_cast<std::uint32_t>(descriptor & 0x3fff) << 4; }
   std::uint32_t page_bytes() const { return static_cast<std::uint32_t>(descriptor >> 16 & 0x3fff) << 4; }
   std::uint32_t stride_bytes() const { return static_cast<std::uint32_t>(descriptor >> 32 & 0x3fff) << 4; }
-  // Of a row, and of the swizzle: 128 or 64.
-  std::uint32_t row_bytes() const { return descriptor >> 62 == 2 ? 64 : 128; }
+  // Of a row, and of the swizzle: 128 or 64; or 16, without a swizzle.
+  std::uint32_t row_bytes() const { return descriptor >> 62 == 2 ? 64 : descriptor >> 62 == 0 ? 16 : 128; }
 
   // The chunks of 16 bytes that hold rows first to first + rows, 32 bytes of the inner index each: visit(address, row,
   // k). The chunk's elements are (row, k), (row, k + 1) and so on, or (row, k), (row + 1, k) and so on if `mn`.
   template <class Visit>
   void for_each_chunk(int first, int rows, Visit visit) const {
-    const std::uint32_t places = row_bytes() / 16 - 1;
+    const std::uint32_t places = row_bytes() / 16 - 1;                        // 0: no swizzle, and
+    const std::uint32_t chunk_bytes = row_bytes() == 16 ? page_bytes() : 16;  // a row's chunks lie apart
     const auto swizzled = [=](std::uint32_t address) { return address ^ (address >> 7 & places) << 4; };
     if (mn) {
       for (int k = 0; k < 16; ++k)
@@ -44,7 +45,7 @@ struct MatrixInShared {
     } else {
       for (int row = first; row < first + rows; ++row)
         for (std::uint32_t chunk = 0; chunk < 2; ++chunk)
-          visit(swizzled(start() + row / 8 * stride_bytes() + row % 8 * row_bytes() + chunk * 16), row,
+          visit(swizzled(start() + row / 8 * stride_bytes() + row % 8 * row_bytes() + chunk * chunk_bytes), row,
                 static_cast<int>(chunk) * depth_of(element) / 2);
     }
   }

@@ -1,10 +1,11 @@
-// Wrong kernels of Hopper's instructions: chapter 10's warpspec, as small as it can be. The engine runs them, and no
-// GPU does: there some would hang, and others would be right by luck.
+// Wrong kernels of Hopper's instructions: chapter 10's warpspec, as small as it can be, in clusters of two. The engine
+// runs them, and no GPU does: there some would hang, and others would be right by luck.
 //
-// A thread block owns 64 query rows of a head. Warps 0 to 3 multiply; a thread of warp 4 copies Q, and K and V through
-// two places. O leaves by a bulk copy, from Q's place.
+// A thread block owns 64 query rows of a head, and its cluster 128. Warps 0 to 3 multiply; a thread of warp 4 copies Q,
+// and half of K and V, through two places, for both blocks. O leaves by a bulk copy, from Q's place.
 #include "attention/padded.h"
 #include "device/bulk_copy.h"
+#include "device/cluster.h"
 #include "device/launch.h"
 #include "device/lazy_softmax.h"
 #include "device/math.h"
@@ -22,7 +23,7 @@ namespace {
 using attention::ForwardArgs;
 using attention::Problem;
 
-constexpr int rows = 64, Bc = 64, places = 2;
+constexpr int rows = 64, Bc = 64, places = 2, cluster = 2;
 
 template <class T, int D>
 struct Shared {
@@ -33,27 +34,37 @@ struct Shared {
 
 template <class T, int D>
 __device__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map, const TensorMap& v_map,
-                     const Problem& p, int head, int i0, int tiles, HopperMutation mutation) {
+                     const Problem& p, int head, int i0, int tiles, int rank, HopperMutation mutation) {
   constexpr int kv_bytes = 2 * Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full, rows * D * sizeof(T));
   tensor_load(smem.q, q_map, &smem.q_full, 0, i0, 0, head);
   for (int j = 0; j < tiles; j++) {
     const int place = j % places;
-    mbarrier_wait(&smem.empty[place], (j / places + 1) % 2);
+    if (mutation != HopperMutation::filled_at_once) mbarrier_wait(&smem.empty[place], (j / places + 1) % 2);
     mbarrier_arrive_expect_tx(&smem.full[place],
                               mutation == HopperMutation::bytes_of_k_alone ? kv_bytes / 2 : kv_bytes);
-    tensor_load(smem.k[place], k_map, &smem.full[place], 0, j * Bc, 0, p.kv_head(head));
-    tensor_load(smem.v[place], v_map, &smem.full[place], 0, j * Bc, 0, p.kv_head(head));
+    const uint16_t blocks = mutation == HopperMutation::copied_to_one ? 1 << rank : 3;
+    for (int page = 0; page < D / 64; page++) {
+      const int half = (page * Bc + rank * Bc / 2) * 64, key = j * Bc + rank * Bc / 2;
+      tensor_load_multicast(smem.k[place] + half, k_map, &smem.full[place], blocks, 0, key, page, p.kv_head(head));
+      tensor_load_multicast(smem.v[place] + half, v_map, &smem.full[place], blocks, 0, key, page, p.kv_head(head));
+    }
   }
 }
 
 template <class T, int D>
 __device__ void attend(Shared<T, D>& smem, const TensorMap& o_map, const Problem& p, int head, int i0, int tiles,
-                       HopperMutation mutation, float* lse) {
+                       int rank, HopperMutation mutation, float* lse) {
   const int lane = threadIdx.x % 32, g = lane / 4, warp_row = threadIdx.x / 32 * 16;
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   uint32_t p_reg[1][Bc / 16][4];
   lazy_softmax::Rows<1> state;
+  // This warp no longer needs the place, which both blocks fill.
+  const auto release = [&](Mbarrier& empty) {
+    const int own_alone = mutation == HopperMutation::told_one_block,
+              own_twice = mutation == HopperMutation::told_twice;
+    if (lane < (own_alone ? 1 : cluster)) mbarrier_arrive_cluster_read(&empty, own_alone || own_twice ? rank : lane);
+  };
   mbarrier_wait(&smem.q_full, 0);
   for (int j = 0; j < tiles; j++) {
     const int place = j % places, phase = j / places;
@@ -74,9 +85,9 @@ __device__ void attend(Shared<T, D>& smem, const TensorMap& o_map, const Problem
       wgmma<T, Major::mn>(o_reg[0], p_reg[0][step],
                           wgmma_advance(wgmma_descriptor(smem.v[place], page), step * 16 * 128), true);
     wgmma_commit();
-    if (mutation == HopperMutation::refilled_too_early && lane == 0) mbarrier_arrive(&smem.empty[place]);
+    if (mutation == HopperMutation::refilled_too_early) release(smem.empty[place]);
     wgmma_wait<0>(o_reg);
-    if (mutation != HopperMutation::refilled_too_early && lane == 0) mbarrier_arrive(&smem.empty[place]);
+    if (mutation != HopperMutation::refilled_too_early) release(smem.empty[place]);
   }
   for (int h = 0; h < 2; h++) {
     const int row = i0 + warp_row + 8 * h + g;
@@ -91,10 +102,15 @@ __device__ void attend(Shared<T, D>& smem, const TensorMap& o_map, const Problem
   swizzled_tile::store_fragments<rows, D>(smem.q + warp_row * 64, o_half, 0);
   if (mutation != HopperMutation::missing_proxy_fence) fence_proxy_async();
   named_barrier_sync(1, 128);  // O is in shared memory
-  if (threadIdx.x > 0) return;
+  if (threadIdx.x > 0 || i0 >= p.seq_q) return;
   tensor_store(o_map, smem.q, 0, i0, 0, head);
   bulk_commit();
   bulk_wait_read<0>();
+}
+
+// Of a head, a multiple of the cluster: the last one may have no rows.
+__host__ __device__ int row_tiles(const Problem& p) {
+  return (p.seq_q + cluster * rows - 1) / (cluster * rows) * cluster;
 }
 
 template <class T, int D>
@@ -107,29 +123,30 @@ __global__ void __launch_bounds__(160)
     mbarrier_init(&smem.q_full, 1);
     for (int i = 0; i < places; i++) {
       mbarrier_init(&smem.full[i], 1);
-      mbarrier_init(&smem.empty[i], 4);  // warps
+      mbarrier_init(&smem.empty[i], 4 * (mutation == HopperMutation::told_one_block ? 1 : cluster));  // warps
     }
     fence_mbarrier_init();
   }
-  __syncthreads();  // the mbarriers are there
-  const int row_tiles = (p.seq_q + rows - 1) / rows, head = blockIdx.x / row_tiles, i0 = blockIdx.x % row_tiles * rows;
-  const int tiles = max(1, (p.visible_keys(i0 + rows - 1) + Bc - 1) / Bc);
+  __syncthreads();
+  if (mutation != HopperMutation::begins_alone) cluster_sync();  // the mbarriers of both blocks are there
+  const int rank = cluster_rank(), head = blockIdx.x / row_tiles(p), i0 = blockIdx.x % row_tiles(p) * rows;
+  const int tiles = max(1, (p.visible_keys(i0 + (cluster - rank) * rows - 1) + Bc - 1) / Bc);  // of both blocks
   if (threadIdx.x < 128)
-    attend(smem, o_map, p, head, i0, tiles, mutation, lse);
+    attend(smem, o_map, p, head, i0, tiles, rank, mutation, lse);
   else if (threadIdx.x == 128)
-    load(smem, q_map, k_map, v_map, p, head, i0, tiles, mutation);
+    load(smem, q_map, k_map, v_map, p, head, i0, tiles, rank, mutation);
+  if (mutation != HopperMutation::ends_alone) cluster_sync();  // nobody copies to this block or arrives there any more
 }
 
 template <class T, int D>
 void launch_forward(const Problem& p, const ForwardArgs& args, HopperMutation mutation, cudaStream_t stream) {
-  const auto map = [&](const void* data, int matrices, int n) {
-    return tensor_map(static_cast<const T*>(data), {64, n, D / 64, matrices}, {2 * D, 128, int64_t(2) * D * n},
-                      {64, 64, D / 64, 1});
-  };
   const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-  launch(hopper_forward<T, D>, {unsigned(heads * ((p.seq_q + rows - 1) / rows)), 160, sizeof(Shared<T, D>), stream},
-         map(args.q, heads, p.seq_q), map(args.k, kv_heads, p.seq_k), map(args.v, kv_heads, p.seq_k),
-         map(args.o, heads, p.seq_q), p, mutation, args.lse);
+  const auto rows_of = [&](const void* data) { return tile_map<D>(static_cast<const T*>(data), heads, p.seq_q, rows); };
+  const auto half_of = [&](const void* data) {
+    return tile_map<D>(static_cast<const T*>(data), kv_heads, p.seq_k, Bc / 2, D, 1);
+  };
+  launch_clusters(hopper_forward<T, D>, cluster, {unsigned(heads * row_tiles(p)), 160, sizeof(Shared<T, D>), stream},
+                  rows_of(args.q), half_of(args.k), half_of(args.v), rows_of(args.o), p, mutation, args.lse);
 }
 
 template <HopperMutation mutation>

@@ -160,6 +160,12 @@ constexpr Described of_hopper[] = {
     {"bytes_of_k_alone", "an mbarrier is told of half of the bytes that come"},
     {"page_of_v", "the descriptor of V has another distance from a page to the next"},
     {"missing_proxy_fence", "O is copied out of shared memory without a fence behind the threads that wrote it"},
+    {"begins_alone", "a block copies to the other one of its cluster before that has its mbarriers"},
+    {"ends_alone", "a block ends while the other one of its cluster still copies to it"},
+    {"told_one_block", "a place that both blocks fill is handed back to the own block alone"},
+    {"told_twice", "the own block is told twice that a place is empty, and the other one never"},
+    {"copied_to_one", "half of a tile reaches the block that copies it, and not the other one"},
+    {"filled_at_once", "nobody waits until a place is empty before it is filled again"},
 };
 static_assert(std::size(of_hopper) == size_t(HopperMutation::count));
 

@@ -100,6 +100,12 @@ enum class HopperMutation {
   bytes_of_k_alone,
   page_of_v,
   missing_proxy_fence,
+  begins_alone,
+  ends_alone,
+  told_one_block,
+  told_twice,
+  copied_to_one,
+  filled_at_once,
   count
 };
 
@@ -169,7 +175,7 @@ attention::Backward backward(BackwardMutation mutation);
 attention::Forward forward(ExtraMutation mutation, unsigned takes);
 attention::Backward backward(ExtraMutation mutation, unsigned takes);
 
-// A small forward of bulk copies and wgmma, head dims up to 128, for the engine alone.
+// A small forward of bulk copies and wgmma, in clusters of two, head dims up to 128, for the engine alone.
 attention::Forward forward(HopperMutation mutation);
 
 // A plain forward in eight bits with that mistake, head dims up to 128.

@@ -5,6 +5,7 @@ Tables (lesson_tables.py) has them for the lessons. What has not been measured i
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tools.base import JsonObject, NotUnderstood, significant
@@ -190,6 +191,85 @@ def limits_of_10(of: Quantities) -> str:
     return markdown(rows)
 
 
+# Chapter 10's kernels with parts left out or changed, back to back. Of "product" it is a matrix product.
+JOULES, VARIANTS = "2026-11-29-10-joules.json", "2026-11-29-10-variants.json"
+LEFT_OUT = {
+    "forward": {"whole": "the kernel", "zeros": "the same, on zeros", "no_exp": "2ˣ by an addition and a shift",
+                "no_copies": "the first tiles of K and V every time", "p_shared": "P from shared memory",
+                "products": "no copies and no softmax", "bare": "a loop of its products alone",
+                "bare_zeros": "the same, on zeros"},
+    "backward": {"whole": "the kernel", "zeros": "the same, on zeros", "no_exp": "2ˣ by an addition and a shift",
+                 "no_copies": "the first tiles of Q and dO every time",
+                 "no_dq": "dQ goes no further than shared memory",
+                 "larger": "dQ by reductions of 32 KB, not 16", "bare": "a loop of its products alone"}}
+
+
+def joules_of(of: Quantities, direction: str) -> str:
+    fields = (("joules", "mJ", 1e3, ".0f"), ("power_w", "W", 1, ".0f"), ("sm_clock_mhz", "MHz", 1, ".0f"))
+
+    def rate(**where: Any) -> str:
+        return known(lambda: 1e-12 * of.entry(JOULES, "flop", "points", **where)
+                     / of.entry(JOULES, "seconds", "points", **where), lambda value: f"{value:.0f}")
+
+    def cells(**where: Any) -> list[str]:
+        return [rate(**where), *(_cell(of, JOULES, field, "points", scale=scale, text=text, **where)
+                                 for field, _, scale, text in fields)]
+
+    rows = [["", *(f"D = {head_dim}: {title}" for head_dim in (64, 128)
+                   for title in ("TFLOP/s", *(title for _, title, _, _ in fields)))]]
+    for variant, words in LEFT_OUT[direction].items():
+        rows.append([words, *(cell for head_dim in (64, 128)
+                              for cell in cells(direction=direction, head_dim=head_dim, variant=variant))])
+    if direction == "forward":
+        for variant, words in (("cublas", "cuBLAS, a product of 8192 × 8192 matrices"),
+                               ("cublas_zeros", "the same, on zeros")):
+            rows.append([words, *cells(direction="product", variant=variant), *[""] * (1 + len(fields))])
+    return markdown(rows)
+
+
+def with_clusters(of: Quantities, direction: str) -> str:
+    """Times as fast as without clusters: launch by launch, then back to back."""
+    rows = [["N", *map(str, SWEEP_LENGTHS)]]
+    for causal in (False, True):
+        for head_dim in (64, 128):
+            rows.append([f"{'causal' if causal else 'full'}, D = {head_dim}", *(
+                " / ".join(_cell(of, f"2026-11-29-10-clusters-{direction}.json", f"clusters.{ratio}", "points",
+                                 text=".2f", head_dim=head_dim, causal=causal, seq=seq)
+                           for ratio in ("ratio", "ratio_back_to_back")) for seq in SWEEP_LENGTHS)])
+    return markdown(rows)
+
+
+TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
+    ("forward", (128,), "early", "turns that end when products have started", "0.99 / 1.00"),
+    ("forward", (128,), "late", "turns that end when S is there", "1.00 / 1.00"),
+    ("forward", (128,), "regs152", "152 registers a thread, not 160", "1.00 / 1.00"),
+    ("backward", (64, 128), "split", "Q and dO each with barriers of their own", "1.00 / 1.00"),
+    ("backward", (64, 128), "regs232", "232 registers a thread, not 240", "1.00 / 1.00"),
+    ("backward", (64, 128), "regs224", "224 registers", "1.00 / 1.00"),
+    ("backward", (64,), "apart", "dQ of a tile beside dV and dK of the next one", "1.03 / 1.015"),
+    ("backward", (64,), "columns", "LSE and δ as columns of the products", "1.01 / 0.99"),
+    ("backward", (64,), "no_stats", "without loads of LSE and δ: a bound for that", "1.03 / 1.02"),
+    ("backward", (128,), "no_stats", "without loads of LSE and δ", "1.01 / 1.01"),
+    ("backward", (64,), "no_ds", "dS not written to shared memory: a bound for another layout", "1.03 / 1.01"),
+    ("backward", (128,), "no_ds", "dS not written to shared memory", "1.01 / 1.005"))
+
+
+def tried_in_10(of: Quantities) -> str:
+    """Times as fast as the kernel as it is: launch by launch, then back to back."""
+    def gain(field: str, direction: str, head_dim: int, variant: str) -> float:
+        whole, changed = (of.entry(VARIANTS, field, "points", direction=direction, head_dim=head_dim, variant=one)
+                          for one in ("whole", variant))
+        return float(whole / changed)
+
+    rows = [["", "predicted", "D = 64", "D = 128"]]
+    for direction, head_dims, variant, words, predicted in TRIED:
+        rows.append([f"{direction}: {words}", predicted, *(
+            " / ".join(known(partial(gain, field, direction, head_dim, variant), "{:.3f}".format)
+                       for field in ("one_launch", "seconds")) if head_dim in head_dims else ""
+            for head_dim in (64, 128))])
+    return markdown(rows)
+
+
 def decode_points(of: Quantities) -> str:
     file, fields = "2026-11-23-11-decode.json", ("FLASH", "CUDNN", "whole", "split", "packed", "narrow", "deep", "tall")
     rows = [["B, H<sub>kv</sub>, Nk", "floor", "FA-2", "cuDNN", *(f"`{field}`" for field in fields[2:])]]
@@ -279,7 +359,12 @@ def short_ideas(of: Quantities) -> str:
 
 
 EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
-    "counters of 10": counters_of_10, "limits of 10": limits_of_10, "decode in short": decode_in_short,
+    "counters of 10": counters_of_10, "limits of 10": limits_of_10,
+    "joules, forward": lambda of: joules_of(of, "forward"),
+    "joules, backward": lambda of: joules_of(of, "backward"),
+    "clusters, forward": lambda of: with_clusters(of, "forward"),
+    "clusters, backward": lambda of: with_clusters(of, "backward"), "tried in 10": tried_in_10,
+    "decode in short": decode_in_short,
     "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
     "ideas": short_ideas}

@@ -1,4 +1,5 @@
-"""10_hopper: the ring, its phases as time, a descriptor, turns; the backward's products, its time, and dQ's order."""
+"""10_hopper: the ring, its phases as time, a descriptor, turns; the backward's products, its time, and dQ's order; a
+cluster."""
 
 from tools.showing.lesson_pictures.canvas import Drawing, width_of
 from tools.showing.lesson_pictures.constants import constant
@@ -336,4 +337,28 @@ def dq_order() -> Drawing:
                      f"Last step: {last}. Blocks wait for {waited} steps in all.", size=13.5)
         y += 190
     picture.text(14, 396, "Orange: later than it would be if nobody waited.", size=13, color="note")
+    return picture
+
+
+def cluster() -> Drawing:
+    picture = Drawing(300, "A cluster shares a tile of K",
+                      "The L2 cache has a tile of K. Block 0 copies its first half and block 1 its second half, and "
+                      "each half goes to the shared memory of both blocks. A place is empty when the consumers of both "
+                      "have read it.")
+    picture.text(200, 24, "L2 cache: a tile of K", at="middle", size=15, bold=True)
+    halves = [(118.0, "first half", "blue", 0), (202.0, "second half", "orange", 1)]
+    for x, words, color, _ in halves:
+        picture.box(x, 34, 80, 30, color, words, pale=True, size=12.5)
+    for block, left in enumerate((14.0, 226.0)):
+        picture.box(left, 118, 160, 126, "empty")
+        for x, words, color, half in halves:
+            picture.box(left + 8 + 74 * half, 126, 70, 30, color, words, pale=True, size=12.3)
+            picture.arrow((x + 40 + 8 * (2 * block - 1), 65), (left + 43 + 74 * half, 124), color=color)
+        picture.text(left + 80, 176, f"block {block}", at="middle", size=13.5, bold=True)
+        picture.text(left + 80, 194, f"copies the {('first', 'second')[block]} half", at="middle", size=12.5)
+        picture.text(left + 80, 212, "its consumers read both", at="middle", size=12.5)
+        picture.text(left + 80, 230, "and tell both blocks: empty", at="middle", size=12.5)
+    picture.arrow((176, 226), (224, 226), color="green", both=True)
+    picture.lines(14, 266, ["Without a cluster each block copies the whole tile,",
+                            "so it leaves the L2 cache twice."], size=13, color="note", spacing=1.5)
     return picture
