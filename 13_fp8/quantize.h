@@ -69,15 +69,17 @@ inline EightBits in_workspace(const Problem& p, void* workspace) {
           ceil_div(p.seq_k, key_tile) * key_tile};
 }
 
-// The largest over all threads of a block of EightBits::parts. Every thread gets it.
-__device__ inline float block_max(float x) {
-  __shared__ float of_warp[EightBits::parts / 32];
+// The largest over all threads of a block. Every thread gets it.
+template <int threads = EightBits::parts>
+__device__ float block_max(float x) {
+  __shared__ float of_warp[threads / 32];
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
+  __syncthreads();  // those of a call before have been read
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
   __syncthreads();  // all warps' largest are there
 #pragma unroll
-  for (int warp = 0; warp < EightBits::parts / 32; warp++) x = fmaxf(x, of_warp[warp]);
+  for (int warp = 0; warp < threads / 32; warp++) x = fmaxf(x, of_warp[warp]);
   return x;
 }
 
