@@ -554,7 +554,7 @@ void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
     EightBitTiles eight = tiles_in_workspace(p, args.workspace, true);
     eight.q = static_cast<e4m3*>(const_cast<void*>(args.q)), eight.k = static_cast<e4m3*>(const_cast<void*>(args.k));
     const unsigned blocks = unsigned(p.batch * p.kv_heads) * eight.k_tiles + unsigned(p.batch * p.heads);
-    launch(take_tiles<D>, {blocks, EightBits::parts, 0, stream}, static_cast<const e4m3*>(args.v), args.scales, p,
+    launch(take_tiles<D>, {blocks, take_threads<D>, 0, stream}, static_cast<const e4m3*>(args.v), args.scales, p,
            eight);
     Problem unrotated = p;
     if (R::rounding == attention::rotated_tile) unrotated.scale *= D;

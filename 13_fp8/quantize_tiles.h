@@ -254,10 +254,13 @@ __device__ inline void transpose_bytes(uint32_t (&words)[4]) {
   words[2] = __byte_perm(high01, high23, 0x5410), words[3] = __byte_perm(high01, high23, 0x7632);
 }
 
-// Of tensors that are e4m3 already. A block for each tile of V, which it transposes as transpose_v does, and then one
-// for each head of Q. They leave the scales of their tiles, and those of K, as the attention wants them.
+// Of tensors that are e4m3 already. A block for each tile of V, which it transposes as transpose_v does, 16 columns a
+// warp, and then one for each head of Q. They leave the scales of their tiles, and those of K, as the attention wants
+// them.
 template <int D>
-__global__ void __launch_bounds__(EightBits::parts)
+constexpr int take_threads = D / 16 * 32;
+template <int D>
+__global__ void __launch_bounds__(take_threads<D>)
     take_tiles(const e4m3* v,  // [B * Hkv, Nk, D]
                attention::ScalesOfE4m3 scales, Problem p, EightBitTiles to) {
   const int tile = blockIdx.x, of_v = p.batch * p.kv_heads * to.k_tiles;
@@ -273,23 +276,22 @@ __global__ void __launch_bounds__(EightBits::parts)
   }
   const int head = tile / to.k_tiles, j0 = tile % to.k_tiles * fp8_tile, lane = threadIdx.x % 32;
   const int first_key = j0 + lane / 4 * 16 + lane % 4 * 2;
-  for (int column = threadIdx.x / 32 * 8; column < D; column += EightBits::parts / 32 * 8) {
-    uint32_t four[2][4];  // of eight columns: the first four of each key, and the others
+  const int column = threadIdx.x / 32 * 16;
+  uint32_t words[4][4];  // of 16 columns: the first four of each key, the next four, and so on
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int key = first_key + i / 2 * 8 + i % 2;
-      uint2 eight = {0, 0};
-      if (key < p.seq_k) eight = *reinterpret_cast<const uint2*>(v + (size_t(head) * p.seq_k + key) * D + column);
-      four[0][i] = eight.x, four[1][i] = eight.y;
-    }
+  for (int i = 0; i < 4; i++) {
+    const int key = first_key + i / 2 * 8 + i % 2;
+    uint4 of_key = {};
+    if (key < p.seq_k) of_key = *reinterpret_cast<const uint4*>(v + (size_t(head) * p.seq_k + key) * D + column);
+    words[0][i] = of_key.x, words[1][i] = of_key.y, words[2][i] = of_key.z, words[3][i] = of_key.w;
+  }
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-      transpose_bytes(four[half]);
+  for (int w = 0; w < 4; w++) {
+    transpose_bytes(words[w]);
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        e4m3* const row = to.v + (size_t(head) * D + column + 4 * half + e) * to.keys + j0;
-        *reinterpret_cast<uint32_t*>(row + 4 * lane) = four[half][e];
-      }
+    for (int e = 0; e < 4; e++) {
+      e4m3* const row = to.v + (size_t(head) * D + column + 4 * w + e) * to.keys + j0;
+      *reinterpret_cast<uint32_t*>(row + 4 * lane) = words[w][e];
     }
   }
 }
