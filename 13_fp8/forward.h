@@ -1,13 +1,14 @@
-// The chapter's loop: chapter 10's 9_persistent, with both products in e4m3. `direct` (1_direct.cu) is this file with
+// The chapter's loop: chapter 10's 10_dynamic, with both products in e4m3. `direct` (1_direct.cu) is this file with
 // the constants of the struct Direct; every other rung is a file that sets one of them anew and says why.
 //
-// A thread block stays as long as the kernel runs and takes its share of the tiles of Br query rows of one head. Each
-// consumer warpgroup computes 64 rows of a tile, from Q to O; one more warpgroup is the producer, of which two warps
-// have work, or in `inside` four. What each does, waits for, and signals (->), with the turns of `turns`:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br query rows of one head: whoever is
+// done takes the next one that nobody has. Each consumer warpgroup computes 64 rows of it, from Q to O; one more
+// warpgroup is the producer, of which two warps have work, or in `inside` four. What each does, waits for, and signals
+// (->), with the turns of `turns`:
 //
-//   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
+//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
-//   producer, warp 1   O to memory            waits for o_full                       -> o_empty
+//   producer, warp 1   O to memory            waits for q_full, o_full               -> q_empty, o_empty
 //   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
 //                      S(j), then O += P V(j-1) starts, in its turn                  -> k_empty; of the last S q_empty
 //                      x = scale log2(e) S(j) - m while P V(j-1) runs
@@ -114,6 +115,7 @@ struct Tiles {
   e4m3 k[stages][Bc * D];      //
   e4m3 v[stages][D * Bc];      // transposed, in rows of Bc bytes
   T o[Br<D> * D];              // in D / 64 pages of 128 bytes a row, swizzled
+  int index[queries];          // in the list, of the tile that each Q belongs to
   Mbarrier q_full[queries], q_empty[queries], o_full, o_empty;
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
@@ -135,11 +137,18 @@ struct Scales {
   int q_tiles, k_tiles;  // of a head
 };
 
-// Thread blocks share out gridDim.x tiles of the list at a time, and every other time in reverse: whoever had the
-// longest tile has the shortest one the next time.
-template <int rows>
-__device__ bool get(const TileList<rows>& tiles, Tile& tile, int turn) {
-  return tiles.get(tile, turn * gridDim.x + (turn % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x));
+// Tells the others the index of the next tile, which q_full will say is there. One thread.
+template <class Smem, class Queries>
+__device__ void announce(Smem& smem, int index, const Queries& q) {
+  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
+  smem.index[q.place] = index;
+}
+
+// The others' next tile; false if none is left.
+template <class Smem, int rows, class Queries>
+__device__ bool next(Smem& smem, const TileList<rows>& tiles, Tile& tile, const Queries& q) {
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  return tiles.get(tile, smem.index[q.place]);
 }
 
 // Starts the copies of a tile. One thread.
@@ -147,7 +156,6 @@ template <class R, class T, int D, class Keys>
 __device__ __forceinline__ void load(Shared<R, T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries<D>& q,
                                      [[maybe_unused]] Ring<2>& v_rows) {
-  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br<D> * D);
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1), kv_head = p.kv_head(tile.head);
@@ -338,7 +346,6 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   // which this waits, cannot be moved in front of it, and so the turn is passed on before they begin
   const auto wait_for_v = [&] { mbarrier_wait(&smem.v_full[ring.place], ring.parity); };
 
-  mbarrier_wait(&smem.q_full[q.place], q.parity);
   if constexpr (q_held) {
     load_q<D>(q_reg, q_rows + warp_row % wgmma_rows * D);
     release(smem.q_empty[q.place]);
@@ -429,8 +436,9 @@ __global__ void __launch_bounds__(threads<D>, 1)
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, Nk, D], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V [B * Hkv, D, keys], in boxes of Bc keys; or as K's
             const __grid_constant__ TensorMap o_map,  // of O [B * H, D / 64, Nq, 64], in boxes of Br rows
-            Problem p, TileList<Br<D>> tiles, Scales scales,
-            float* lse)  // [B, H, Nq]
+            Problem p, TileList<Br<D>> tiles,
+            int* taken,                 // how many of the list, without the first of each thread block
+            Scales scales, float* lse)  // [B, H, Nq]
 {
   using Shape = fp8::Shape<D, R::v>;
   constexpr int consumers = Shape::consumers, stages = Shape::stages;
@@ -438,7 +446,7 @@ __global__ void __launch_bounds__(threads<D>, 1)
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::queries; i++) {
       mbarrier_init(&smem.q_full[i], 1);
-      mbarrier_init(&smem.q_empty[i], 4 * consumers);  // their warps
+      mbarrier_init(&smem.q_empty[i], 4 * consumers + (R::v == V::rows ? 3 : 1));  // all warps that ask which tile
     }
     if constexpr (R::v == V::rows)
       for (int i = 0; i < 2; i++) {
@@ -466,10 +474,16 @@ __global__ void __launch_bounds__(threads<D>, 1)
     setmaxnreg_dec<Shape::producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
-      for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+      int index = blockIdx.x;
+      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
+        announce(smem, index, q);
         load<R>(smem, q_map, k_map, v_map, p, tile, ring, q, v_rows);
+      }
+      announce(smem, index, q);
+      mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
     } else if (warp == 1 && elect_one()) {
-      for (int turn = 0; get(tiles, tile, turn); turn++) {
+      for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance()) {
+        mbarrier_arrive(&smem.q_empty[q.place]);
         mbarrier_wait(&smem.o_full, turn % 2);
         tensor_store(o_map, smem.o, 0, tile.i0, 0, tile.head);
         bulk_commit();
@@ -478,14 +492,16 @@ __global__ void __launch_bounds__(threads<D>, 1)
       }
     } else if constexpr (R::v == V::rows) {
       if (warp >= 2)
-        for (int turn = 0; get(tiles, tile, turn); turn++)
+        for (; next(smem, tiles, tile, q); q.advance()) {
+          if (elect_one()) mbarrier_arrive(&smem.q_empty[q.place]);
           R::template transpose_tiles<D>(smem, key_tiles<Bc>(p, tile.i0 + Br<D> - 1), ring, v_rows, warp - 2);
+        }
     }
   } else {
     setmaxnreg_inc<Shape::consumer_registers>();
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
-    for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+    for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance())
       attend<R, T, D>(smem, p, tile, turn, ring, q, scales, lse);
     if (R::turns && warpgroup == 0)
       named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
@@ -512,7 +528,7 @@ void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
   launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
          rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
-         tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
+         tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, eight.taken, scales, args.lse);
 }
 
 template <class R, class T, int D>

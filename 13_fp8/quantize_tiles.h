@@ -23,6 +23,7 @@ using attention::fp8_tile;
 
 // What a launch has in its workspace.
 struct EightBitTiles {
+  int* taken;                  // by the attention, of its list of tiles: none
   float *q_scales, *k_scales;  // [B, H, q_tiles], [B, Hkv, k_tiles]
   float* v_exponents;          // [B, Hkv, k_tiles], log2 of the scales
   e4m3* q;                     // [B, H, Nq, D]
@@ -41,6 +42,7 @@ inline EightBitTiles tiles_in_workspace(const Problem& p, void* workspace, bool 
     at += (count * sizeof *pointer + 255) / 256 * 256;  // places are multiples of 256 bytes, as allocations are
   };
   const size_t heads = size_t(p.batch) * p.heads, kv_heads = size_t(p.batch) * p.kv_heads;
+  next(t.taken, 1);
   next(t.q_scales, heads * t.q_tiles);
   next(t.k_scales, kv_heads * t.k_tiles);
   next(t.v_exponents, kv_heads * t.k_tiles);
@@ -214,6 +216,7 @@ __global__ void __launch_bounds__(round_threads<D>, round_blocks<D>)
     bulk_load(smem.rows[place], from.tensor + (size_t(from.head) * seq + from.row) * D, bytes, &smem.full[place]);
   };
   if (threadIdx.x == 0) {
+    if (blockIdx.x == 0) *to.taken = 0;
     for (Mbarrier& full : smem.full) mbarrier_init(&full, 1);
     fence_mbarrier_init();
     start(blockIdx.x, 0);
@@ -264,6 +267,7 @@ __global__ void __launch_bounds__(take_threads<D>)
     take_tiles(const e4m3* v,  // [B * Hkv, Nk, D]
                attention::ScalesOfE4m3 scales, Problem p, EightBitTiles to) {
   const int tile = blockIdx.x, of_v = p.batch * p.kv_heads * to.k_tiles;
+  if (tile == 0 && threadIdx.x == 0) *to.taken = 0;
   if (tile >= of_v) {
     const int first = (tile - of_v) * to.q_tiles;
     for (int i = first + threadIdx.x; i < first + to.q_tiles; i += blockDim.x)
