@@ -27,6 +27,7 @@
 #include "attention/padded.h"
 #include "attention/schedule.h"
 #include "device/bulk_copy.h"
+#include "device/dependent_launch.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
@@ -70,7 +71,7 @@ struct Direct {
   static constexpr attention::EightBits rounding = attention::scale_of_tensor;
   // V comes transposed, or in rows, which the producer transposes (2_inside.cu)
   static constexpr V v = V::transposed;
-  // Up to D = 256, where a thread has registers for one sum and a thread block memory for one V; or up to 128
+  // Up to D = 256, where a thread block has memory for one V; or up to 128
   static constexpr auto unsupported = attention::not_for_hopper_to_256;
 };
 
@@ -463,7 +464,8 @@ __global__ void __launch_bounds__(threads<D>, 1)
     }
     fence_mbarrier_init();
   }
-  __syncthreads();  // the mbarriers are there
+  grid_dependency_wait();  // numbers in eight bits, and their scales, are there
+  __syncthreads();         // and the mbarriers
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
@@ -493,6 +495,7 @@ __global__ void __launch_bounds__(threads<D>, 1)
     } else if constexpr (R::v == V::rows) {
       if (warp >= 2)
         for (; next(smem, tiles, tile, q); q.advance()) {
+          __syncwarp();  // all lanes know which tile it is
           if (elect_one()) mbarrier_arrive(&smem.q_empty[q.place]);
           R::template transpose_tiles<D>(smem, key_tiles<Bc>(p, tile.i0 + Br<D> - 1), ring, v_rows, warp - 2);
         }
@@ -501,8 +504,10 @@ __global__ void __launch_bounds__(threads<D>, 1)
     setmaxnreg_inc<Shape::consumer_registers>();
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
-    for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance())
+    for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance()) {
+      __syncwarp();  // all lanes know which tile it is
       attend<R, T, D>(smem, p, tile, turn, ring, q, scales, lse);
+    }
     if (R::turns && warpgroup == 0)
       named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
@@ -526,9 +531,10 @@ void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const
                                                        {eight.keys, int64_t(eight.keys) * D}, {Bc, D, 1});
   const auto tiles = attention::all_tiles<Br<D>>(p);
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-  launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
-         rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
-         tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, eight.taken, scales, args.lse);
+  launch_dependent(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
+                   rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
+                   tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, eight.taken, scales,
+                   args.lse);
 }
 
 template <class R, class T, int D>
@@ -545,12 +551,24 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   }
 }
 
+// At D = 256 a thread has registers for one sum: there O stays with the tensor core.
+template <class R>
+struct WithOneSum : R {
+  static constexpr int flush = 0;
+};
+template <class R, int D>
+using OfHeadDim = std::conditional_t<D == 256 && (R::flush > 0), WithOneSum<R>, R>;
+template <class R>
+bool cuts_sums(const Problem& p) {
+  return R::flush == 0 || p.head_dim > 128;
+}
+
 template <class R>
 constexpr bool to_256 = R::unsupported == attention::not_for_hopper_to_256;
 
 template <class R>
 void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run_of = [&]<class T, int D>() { run<R, T, D>(p, args, stream); };
+  const auto run_of = [&]<class T, int D>() { run<OfHeadDim<R, D>, T, D>(p, args, stream); };
   if constexpr (to_256<R>)
     attention::by_dtype_and_head_dim<64, 128, 256>(p, run_of);
   else
@@ -559,11 +577,6 @@ void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t str
 
 // Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. A kernel
 // transposes V before: on its way, as in `inside`, it would take a stage and registers that the loop has use for.
-// At D = 256 the tensor core keeps the sum, as said above.
-template <class R>
-struct WithOneSum : R {
-  static constexpr int flush = 0;
-};
 template <class R>
 void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128, 256>(p, [&]<class T, int D>() {
@@ -574,7 +587,7 @@ void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
            eight);
     Problem unrotated = p;
     if (R::rounding == attention::rotated_tile) unrotated.scale *= D;
-    attend<std::conditional_t<D == 256, WithOneSum<R>, R>, T, D>(unrotated, args, eight, tile_scales(eight), stream);
+    attend<OfHeadDim<R, D>, T, D>(unrotated, args, eight, tile_scales(eight), stream);
   });
 }
 
@@ -591,13 +604,14 @@ constexpr attention::Forward unpadded = {
     .run = run_of_head_dim<R>,
     .writes_lse = true,
     .eight_bits = R::rounding,
-    .cuts_sums = R::flush == 0};
+    .cuts_sums = cuts_sums<R>};
 
 template <class R>
 constexpr attention::Forward of_e4m3 = {.unsupported = not_of_e4m3,
                                         .workspace_bytes = tiles_workspace_bytes<true>,
                                         .run = run_of_e4m3<R>,
                                         .writes_lse = true,
-                                        .eight_bits = attention::scale_of_tile};
+                                        .eight_bits = attention::scale_of_tile,
+                                        .cuts_sums = cuts_sums<R>};
 
 }  // namespace fp8

@@ -78,7 +78,6 @@ __device__ float block_max(float x) {
   __shared__ float of_warp[threads / 32];
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
-  __syncthreads();  // those of a call before have been read
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
   __syncthreads();  // all warps' largest are there
 #pragma unroll

@@ -95,6 +95,7 @@ __device__ __forceinline__ float scale_of_elements(float (&x)[a][b]) {
     for (int i = 0; i < a; i++)
 #pragma unroll
       for (int e = 0; e < b; e++) largest = fmaxf(largest, fabsf(x[i][e]));  // never NaN
+    __syncthreads();  // the other warps have read those of the call before
     return block_max<threads>(largest);
   };
   float of_tile = largest();

@@ -776,7 +776,7 @@ std::vector<Kind> make_kinds() {
        "in eight bits, sums that tensor cores cut off: of passes that do not say that they leave them there",
        long_sums(),
        [](const Forward& pass, const Case& c) {
-         return pass.eight_bits && !pass.cuts_sums ? solve(pass, c) : std::string();
+         return pass.eight_bits && !pass.cuts_sums(c.problem) ? solve(pass, c) : std::string();
        },
        [](const attention::Backward&, const Case&) { return std::string(); }},
       solving_with_extras(
