@@ -495,9 +495,8 @@ __global__ void __launch_bounds__(threads<D>, 1)
     } else if constexpr (R::v == V::rows) {
       if (warp >= 2)
         for (; next(smem, tiles, tile, q); q.advance()) {
-          __syncwarp();  // all lanes know which tile it is
-          if (elect_one()) mbarrier_arrive(&smem.q_empty[q.place]);
           R::template transpose_tiles<D>(smem, key_tiles<Bc>(p, tile.i0 + Br<D> - 1), ring, v_rows, warp - 2);
+          if (elect_one()) mbarrier_arrive(&smem.q_empty[q.place]);
         }
     }
   } else {
