@@ -20,7 +20,6 @@ struct Offset : Direct {
   };
   static constexpr bool by_sums = true, turns = true, q_held = true;
   static constexpr int flush = 1;
-  static constexpr auto unsupported = attention::not_for_hopper;
   static constexpr attention::EightBits rounding = attention::rotated_tile;
 };
 

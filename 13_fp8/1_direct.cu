@@ -4,7 +4,7 @@
 // them is that of forward.h, with the constants of the struct Direct: read it there, from top to bottom. It is the loop
 // of all rungs of this chapter, and what only others have stands behind a constant that is false here.
 //
-// What changed since chapter 10's 9_persistent: Q, K, V and P are e4m3. A product takes 32 elements of the inner index
+// What changed since chapter 10's 10_dynamic: Q, K, V and P are e4m3. A product takes 32 elements of the inner index
 // in place of 16, from as many bytes. The scales of Q and K go into that of S, and V's into 1 / l. Four columns of S
 // become a register of P, of the keys that quantize.h puts into that order. m is the row maximum so far, so that P is
 // at most 1 and the heaviest key of all has no rounding: e4m3 has four bits of it where fp16 has eleven. O has a place

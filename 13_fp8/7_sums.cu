@@ -5,7 +5,8 @@
 // What changed since held: a tensor core keeps 13 bits behind the leading one of a sum of products in eight bits, and
 // cuts off the rest (common/microbenchmarks/eight_bits.cu). Each instruction cuts again, and always towards zero. So
 // P V goes to a sum of its own, which begins anew with every tile of 128 keys, and is added to O in fp32. Another D / 2
-// registers, and as many additions a tile, made while the other consumer multiplies.
+// registers, and as many additions a tile, made while the other consumer multiplies. At D = 256 there are none for it,
+// and O stays with the tensor core.
 //
 // Expected limit: as before.
 #include "forward.h"
@@ -19,7 +20,6 @@ struct Sums : Direct {
   };
   static constexpr bool by_sums = true, turns = true, q_held = true;
   static constexpr int flush = 1;
-  static constexpr auto unsupported = attention::not_for_hopper;
   static constexpr attention::EightBits rounding = attention::lagging_max;
 };
 

@@ -1,4 +1,4 @@
-// Chapter 13: attention in eight bits. The loop is in forward.h and starts from chapter 10's `persistent`; each rung is
+// Chapter 13: attention in eight bits. The loop is in forward.h and starts from chapter 10's `dynamic`; each rung is
 // a file that changes one thing in it. What makes eight bits of the inputs stands in quantize.h and quantize_tiles.h.
 // Compiled for compute capability 9.0a, as chapter 10 is.
 #include "attention/chapter.h"

@@ -1,13 +1,14 @@
-// The chapter's loop: chapter 10's 9_persistent, with both products in e4m3. `direct` (1_direct.cu) is this file with
+// The chapter's loop: chapter 10's 10_dynamic, with both products in e4m3. `direct` (1_direct.cu) is this file with
 // the constants of the struct Direct; every other rung is a file that sets one of them anew and says why.
 //
-// A thread block stays as long as the kernel runs and takes its share of the tiles of Br query rows of one head. Each
-// consumer warpgroup computes 64 rows of a tile, from Q to O; one more warpgroup is the producer, of which two warps
-// have work, or in `inside` four. What each does, waits for, and signals (->), with the turns of `turns`:
+// A thread block stays as long as the kernel runs and takes tile after tile, each Br query rows of one head: whoever is
+// done takes the next one that nobody has. Each consumer warpgroup computes 64 rows of it, from Q to O; one more
+// warpgroup is the producer, of which two warps have work, or in `inside` four. What each does, waits for, and signals
+// (->), with the turns of `turns`:
 //
-//   producer, warp 0   Q of a tile            waits for q_empty                      -> q_full
+//   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
-//   producer, warp 1   O to memory            waits for o_full                       -> o_empty
+//   producer, warp 1   O to memory            waits for q_full, o_full               -> q_empty, o_empty
 //   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
 //                      S(j), then O += P V(j-1) starts, in its turn                  -> k_empty; of the last S q_empty
 //                      x = scale log2(e) S(j) - m while P V(j-1) runs
@@ -26,6 +27,7 @@
 #include "attention/padded.h"
 #include "attention/schedule.h"
 #include "device/bulk_copy.h"
+#include "device/dependent_launch.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
 #include "device/ldmatrix.h"
@@ -69,7 +71,7 @@ struct Direct {
   static constexpr attention::EightBits rounding = attention::scale_of_tensor;
   // V comes transposed, or in rows, which the producer transposes (2_inside.cu)
   static constexpr V v = V::transposed;
-  // Up to D = 256, where a thread has registers for one sum and a thread block memory for one V; or up to 128
+  // Up to D = 256, where a thread block has memory for one V; or up to 128
   static constexpr auto unsupported = attention::not_for_hopper_to_256;
 };
 
@@ -114,6 +116,7 @@ struct Tiles {
   e4m3 k[stages][Bc * D];      //
   e4m3 v[stages][D * Bc];      // transposed, in rows of Bc bytes
   T o[Br<D> * D];              // in D / 64 pages of 128 bytes a row, swizzled
+  int index[queries];          // in the list, of the tile that each Q belongs to
   Mbarrier q_full[queries], q_empty[queries], o_full, o_empty;
   Mbarrier k_full[stages], k_empty[stages], v_full[stages], v_empty[stages];
 };
@@ -135,11 +138,18 @@ struct Scales {
   int q_tiles, k_tiles;  // of a head
 };
 
-// Thread blocks share out gridDim.x tiles of the list at a time, and every other time in reverse: whoever had the
-// longest tile has the shortest one the next time.
-template <int rows>
-__device__ bool get(const TileList<rows>& tiles, Tile& tile, int turn) {
-  return tiles.get(tile, turn * gridDim.x + (turn % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x));
+// Tells the others the index of the next tile, which q_full will say is there. One thread.
+template <class Smem, class Queries>
+__device__ void announce(Smem& smem, int index, const Queries& q) {
+  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
+  smem.index[q.place] = index;
+}
+
+// The others' next tile; false if none is left.
+template <class Smem, int rows, class Queries>
+__device__ bool next(Smem& smem, const TileList<rows>& tiles, Tile& tile, const Queries& q) {
+  mbarrier_wait(&smem.q_full[q.place], q.parity);
+  return tiles.get(tile, smem.index[q.place]);
 }
 
 // Starts the copies of a tile. One thread.
@@ -147,7 +157,6 @@ template <class R, class T, int D, class Keys>
 __device__ __forceinline__ void load(Shared<R, T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries<D>& q,
                                      [[maybe_unused]] Ring<2>& v_rows) {
-  mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br<D> * D);
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1), kv_head = p.kv_head(tile.head);
@@ -338,7 +347,6 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   // which this waits, cannot be moved in front of it, and so the turn is passed on before they begin
   const auto wait_for_v = [&] { mbarrier_wait(&smem.v_full[ring.place], ring.parity); };
 
-  mbarrier_wait(&smem.q_full[q.place], q.parity);
   if constexpr (q_held) {
     load_q<D>(q_reg, q_rows + warp_row % wgmma_rows * D);
     release(smem.q_empty[q.place]);
@@ -429,8 +437,9 @@ __global__ void __launch_bounds__(threads<D>, 1)
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, Nk, D], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V [B * Hkv, D, keys], in boxes of Bc keys; or as K's
             const __grid_constant__ TensorMap o_map,  // of O [B * H, D / 64, Nq, 64], in boxes of Br rows
-            Problem p, TileList<Br<D>> tiles, Scales scales,
-            float* lse)  // [B, H, Nq]
+            Problem p, TileList<Br<D>> tiles,
+            int* taken,                 // how many of the list, without the first of each thread block
+            Scales scales, float* lse)  // [B, H, Nq]
 {
   using Shape = fp8::Shape<D, R::v>;
   constexpr int consumers = Shape::consumers, stages = Shape::stages;
@@ -438,7 +447,7 @@ __global__ void __launch_bounds__(threads<D>, 1)
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::queries; i++) {
       mbarrier_init(&smem.q_full[i], 1);
-      mbarrier_init(&smem.q_empty[i], 4 * consumers);  // their warps
+      mbarrier_init(&smem.q_empty[i], 4 * consumers + (R::v == V::rows ? 3 : 1));  // all warps that ask which tile
     }
     if constexpr (R::v == V::rows)
       for (int i = 0; i < 2; i++) {
@@ -455,7 +464,8 @@ __global__ void __launch_bounds__(threads<D>, 1)
     }
     fence_mbarrier_init();
   }
-  __syncthreads();  // the mbarriers are there
+  grid_dependency_wait();  // numbers in eight bits, and their scales, are there
+  __syncthreads();         // and the mbarriers
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
   Ring<stages> ring;
@@ -466,10 +476,16 @@ __global__ void __launch_bounds__(threads<D>, 1)
     setmaxnreg_dec<Shape::producer_registers>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
-      for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+      int index = blockIdx.x;
+      for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
+        announce(smem, index, q);
         load<R>(smem, q_map, k_map, v_map, p, tile, ring, q, v_rows);
+      }
+      announce(smem, index, q);
+      mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
     } else if (warp == 1 && elect_one()) {
-      for (int turn = 0; get(tiles, tile, turn); turn++) {
+      for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance()) {
+        mbarrier_arrive(&smem.q_empty[q.place]);
         mbarrier_wait(&smem.o_full, turn % 2);
         tensor_store(o_map, smem.o, 0, tile.i0, 0, tile.head);
         bulk_commit();
@@ -478,15 +494,19 @@ __global__ void __launch_bounds__(threads<D>, 1)
       }
     } else if constexpr (R::v == V::rows) {
       if (warp >= 2)
-        for (int turn = 0; get(tiles, tile, turn); turn++)
+        for (; next(smem, tiles, tile, q); q.advance()) {
           R::template transpose_tiles<D>(smem, key_tiles<Bc>(p, tile.i0 + Br<D> - 1), ring, v_rows, warp - 2);
+          if (elect_one()) mbarrier_arrive(&smem.q_empty[q.place]);
+        }
     }
   } else {
     setmaxnreg_inc<Shape::consumer_registers>();
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
-    for (int turn = 0; get(tiles, tile, turn); turn++, q.advance())
+    for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance()) {
+      __syncwarp();  // all lanes know which tile it is
       attend<R, T, D>(smem, p, tile, turn, ring, q, scales, lse);
+    }
     if (R::turns && warpgroup == 0)
       named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
@@ -510,9 +530,10 @@ void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const
                                                        {eight.keys, int64_t(eight.keys) * D}, {Bc, D, 1});
   const auto tiles = attention::all_tiles<Br<D>>(p);
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
-  launch(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
-         rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
-         tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, scales, args.lse);
+  launch_dependent(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
+                   rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
+                   tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, eight.taken, scales,
+                   args.lse);
 }
 
 template <class R, class T, int D>
@@ -529,12 +550,24 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   }
 }
 
+// At D = 256 a thread has registers for one sum: there O stays with the tensor core.
+template <class R>
+struct WithOneSum : R {
+  static constexpr int flush = 0;
+};
+template <class R, int D>
+using OfHeadDim = std::conditional_t<D == 256 && (R::flush > 0), WithOneSum<R>, R>;
+template <class R>
+bool cuts_sums(const Problem& p) {
+  return R::flush == 0 || p.head_dim > 128;
+}
+
 template <class R>
 constexpr bool to_256 = R::unsupported == attention::not_for_hopper_to_256;
 
 template <class R>
 void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run_of = [&]<class T, int D>() { run<R, T, D>(p, args, stream); };
+  const auto run_of = [&]<class T, int D>() { run<OfHeadDim<R, D>, T, D>(p, args, stream); };
   if constexpr (to_256<R>)
     attention::by_dtype_and_head_dim<64, 128, 256>(p, run_of);
   else
@@ -543,22 +576,17 @@ void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t str
 
 // Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. A kernel
 // transposes V before: on its way, as in `inside`, it would take a stage and registers that the loop has use for.
-// At D = 256 the tensor core keeps the sum, as said above.
-template <class R>
-struct WithOneSum : R {
-  static constexpr int flush = 0;
-};
 template <class R>
 void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128, 256>(p, [&]<class T, int D>() {
     EightBitTiles eight = tiles_in_workspace(p, args.workspace, true);
     eight.q = static_cast<e4m3*>(const_cast<void*>(args.q)), eight.k = static_cast<e4m3*>(const_cast<void*>(args.k));
     const unsigned blocks = unsigned(p.batch * p.kv_heads) * eight.k_tiles + unsigned(p.batch * p.heads);
-    launch(take_tiles<D>, {blocks, EightBits::parts, 0, stream}, static_cast<const e4m3*>(args.v), args.scales, p,
+    launch(take_tiles<D>, {blocks, take_threads<D>, 0, stream}, static_cast<const e4m3*>(args.v), args.scales, p,
            eight);
     Problem unrotated = p;
     if (R::rounding == attention::rotated_tile) unrotated.scale *= D;
-    attend<std::conditional_t<D == 256, WithOneSum<R>, R>, T, D>(unrotated, args, eight, tile_scales(eight), stream);
+    attend<OfHeadDim<R, D>, T, D>(unrotated, args, eight, tile_scales(eight), stream);
   });
 }
 
@@ -575,13 +603,14 @@ constexpr attention::Forward unpadded = {
     .run = run_of_head_dim<R>,
     .writes_lse = true,
     .eight_bits = R::rounding,
-    .cuts_sums = R::flush == 0};
+    .cuts_sums = cuts_sums<R>};
 
 template <class R>
 constexpr attention::Forward of_e4m3 = {.unsupported = not_of_e4m3,
                                         .workspace_bytes = tiles_workspace_bytes<true>,
                                         .run = run_of_e4m3<R>,
                                         .writes_lse = true,
-                                        .eight_bits = attention::scale_of_tile};
+                                        .eight_bits = attention::scale_of_tile,
+                                        .cuts_sums = cuts_sums<R>};
 
 }  // namespace fp8

@@ -32,6 +32,7 @@ constexpr int key_tile = 128;  // a row of the transposed V is that many keys lo
 struct EightBits {
   static constexpr int parts = 256;  // of each tensor at most, for its largest element; and threads of a block
 
+  int* taken;      // by the attention, of its list of tiles: none
   int used;        // parts
   float* largest;  // [3][parts], of Q, K and V
   float* scales;   // [3]
@@ -43,12 +44,13 @@ struct EightBits {
 
 // Where they begin: places are multiples of 256 bytes, as those of allocations are.
 struct Places {
-  size_t scales, q, k, v, end;
+  size_t largest, scales, q, k, v, end;
 };
 inline Places places(const Problem& p) {
   const auto after = [](size_t begin, size_t bytes) { return (begin + bytes + 255) / 256 * 256; };
   Places at;
-  at.scales = after(0, 3 * EightBits::parts * sizeof(float));
+  at.largest = after(0, sizeof(int));
+  at.scales = after(at.largest, 3 * EightBits::parts * sizeof(float));
   at.q = after(at.scales, 3 * sizeof(float));
   at.k = after(at.q, p.q_size());
   at.v = after(at.k, p.kv_size());
@@ -60,8 +62,9 @@ inline EightBits in_workspace(const Problem& p, void* workspace) {
   char* const begin = static_cast<char*>(workspace);
   const Places at = places(p);
   const size_t eights = std::max(p.q_size(), p.kv_size()) / 8;
-  return {int(std::min(size_t(EightBits::parts), ceil_div(eights, EightBits::parts))),
-          reinterpret_cast<float*>(begin),
+  return {reinterpret_cast<int*>(begin),
+          int(std::min(size_t(EightBits::parts), ceil_div(eights, EightBits::parts))),
+          reinterpret_cast<float*>(begin + at.largest),
           reinterpret_cast<float*>(begin + at.scales),
           reinterpret_cast<e4m3*>(begin + at.q),
           reinterpret_cast<e4m3*>(begin + at.k),
@@ -69,15 +72,16 @@ inline EightBits in_workspace(const Problem& p, void* workspace) {
           ceil_div(p.seq_k, key_tile) * key_tile};
 }
 
-// The largest over all threads of a block of EightBits::parts. Every thread gets it.
-__device__ inline float block_max(float x) {
-  __shared__ float of_warp[EightBits::parts / 32];
+// The largest over all threads of a block. Every thread gets it.
+template <int threads = EightBits::parts>
+__device__ float block_max(float x) {
+  __shared__ float of_warp[threads / 32];
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
   __syncthreads();  // all warps' largest are there
 #pragma unroll
-  for (int warp = 0; warp < EightBits::parts / 32; warp++) x = fmaxf(x, of_warp[warp]);
+  for (int warp = 0; warp < threads / 32; warp++) x = fmaxf(x, of_warp[warp]);
   return x;
 }
 
@@ -88,6 +92,7 @@ __global__ void __launch_bounds__(EightBits::parts)
                  size_t q_size, size_t kv_size, EightBits to) {
   const T* const x = blockIdx.y == 0 ? q : blockIdx.y == 1 ? k : v;
   const size_t size = blockIdx.y == 0 ? q_size : kv_size;
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *to.taken = 0;
   float largest = 0;
   for (size_t i = (size_t(blockIdx.x) * blockDim.x + threadIdx.x) * 8; i < size;
        i += size_t(gridDim.x) * blockDim.x * 8) {

@@ -251,7 +251,7 @@ def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_
     """softmax(scale q k^T) v as o, of q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight bits. The
     error of o is a few percent in the norm, see the lesson of chapter 13. On a GPU of compute capability 9.0 alone.
 
-    Of fp16 or bf16 tensors, kernels make e4m3 and scales, and o is of their type. D is at most 128.
+    Of fp16 or bf16 tensors, kernels make e4m3 and scales, and o is of their type. D is at most 256.
 
     Or they are torch.float8_e4m3fn already, contiguous, with D = 64, 128 or 256. Then q_scale, k_scale and v_scale say
     what their elements are to be multiplied by: a number, a tensor with one element, or fp32 with one for each 128 rows

@@ -776,7 +776,8 @@ std::vector<Kind> make_kinds() {
        "in eight bits, sums that tensor cores cut off: of passes that do not say that they leave them there",
        long_sums(),
        [](const Forward& pass, const Case& c) {
-         return pass.eight_bits && !pass.cuts_sums ? solve(pass, c) : std::string();
+         const bool cut = pass.cuts_sums && pass.cuts_sums(c.problem);
+         return pass.eight_bits && !cut ? solve(pass, c) : std::string();
        },
        [](const attention::Backward&, const Case&) { return std::string(); }},
       solving_with_extras(

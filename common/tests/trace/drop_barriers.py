@@ -140,7 +140,7 @@ def main(source_directory: str, program: str, every: str = "") -> int:
     rungs = {rung["name"]: rung for rung in described["rungs"]}
     if "example" in described:
         rungs[described["example"]] = {"forward": True, "backward": False}
-    sources = [source for pattern in ("*.cu", "wide/*.cu", "hopper_*.h", "forward.h") for source in sorted(Path(source_directory).glob(pattern))
+    sources = [source for pattern in ("*.cu", "wide/*.cu", "hopper_*.h", "quantize*.h", "forward.h") for source in sorted(Path(source_directory).glob(pattern))
                if source.name != "forward.h" or "mbarrier_wait(" in source.read_text()]
     tries = [(source, *barrier) for source in sources for barrier in find(source)]
     unnoticed = 0
