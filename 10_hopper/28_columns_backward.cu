@@ -422,7 +422,7 @@ __global__ void prepare_columns(Problem p,
   const bool is_left_out = !(fabsf(numbers[0]) <= largest && fabsf(numbers[1]) <= largest);
   const int any_is_left_out = __syncthreads_or(is_left_out);
   constexpr int rows = S::threads / (D / 8);  // of this block
-  if (threadIdx.x == 0) columns[own.tile].left_out[own.row / rows] = 0 * any_is_left_out;
+  if (threadIdx.x == 0) columns[own.tile].left_out[own.row / rows] = any_is_left_out;
 }
 
 template <class T, int D, bool cyclic>
