@@ -186,7 +186,11 @@ __global__ void __launch_bounds__(128) product_kernel(const T* a, const T* b, fl
   for (int i = threadIdx.x; i < int((a_bytes + b_bytes) / sizeof(T)); i += 128) a_smem[i] = nan;
   __syncthreads();
   for (int i = threadIdx.x; i < 64 * 16; i += 128) put<a_mn>(a_smem, i / 16, 16 * step + i % 16, a[i]);
-  for (int i = threadIdx.x; i < N * 16; i += 128) put<b_mn>(b_smem, i % N, 16 * step + i / N, b[i]);
+  for (int i = threadIdx.x; i < N * 16; i += 128)
+    if constexpr (b_from == From::plain)
+      b_smem[((2 * step + i / N / 8) * N + i % N) * 8 + i / N % 8] = b[i];
+    else
+      put<b_mn>(b_smem, i % N, 16 * step + i / N, b[i]);
   fence_proxy_async();
   __syncthreads();
 
@@ -200,7 +204,9 @@ __global__ void __launch_bounds__(128) product_kernel(const T* a, const T* b, fl
     const T* pair = a + (first_row + g + r % 2 * 8) * 16 + 2 * t + r / 2 * 8;
     a_reg[r] = ::pack2<T>(::to_float(pair[0]), ::to_float(pair[1]));
   }
-  const uint64_t b_descriptor = wgmma_advance(wgmma_descriptor(b_smem, b_mn ? 64 * 128 : 0), (b_mn ? 2048 : 32) * step);
+  const uint64_t b_descriptor =
+      b_from == From::plain ? wgmma_advance(wgmma_descriptor(b_smem, 16 * N, 8 * 16, 16), 2 * 16 * N * step)
+                            : wgmma_advance(wgmma_descriptor(b_smem, b_mn ? 64 * 128 : 0), (b_mn ? 2048 : 32) * step);
   const uint64_t a_descriptor = wgmma_advance(wgmma_descriptor(a_smem), (a_mn ? 2048 : 32) * step);
   wgmma_fence(d_reg);
   if constexpr (a_from == From::registers)
@@ -311,6 +317,8 @@ void add_all_forms(std::vector<Runner>& runners) {
   add<N, From::mn_major, From::mn_major>(runners, true);
   add<N, From::registers, From::k_major>(runners, true);
   add<N, From::registers, From::mn_major>(runners, true);
+  add<N, From::k_major, From::plain>(runners, true);
+  add<N, From::registers, From::plain>(runners, true);
 }
 
 template <int N>

@@ -246,7 +246,7 @@ TEST_P(Wgmma, EveryElementOfBFindsItsColumnOfA) {
 
 std::string name_of(const testing::TestParamInfo<int>& info) {
   const ProductCase& of = product_cases()[info.param];
-  const char* const names[] = {"K", "Mn", "Registers"};
+  const char* const names[] = {"K", "Mn", "Registers", "Plain"};
   return name(of.dtype) + std::string("_") + std::to_string(of.columns) + "_" + names[int(of.a)] + "_" +
          names[int(of.b)];
 }

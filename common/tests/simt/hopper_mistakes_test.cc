@@ -210,6 +210,34 @@ TEST_F(HopperMistake, descriptor_with_a_wrong_address) {
                   "the descriptor of B has an address at byte 112 of a row: 16 elements do not fit behind it");
 }
 
+// The product of ones, those of B in rows of 16 bytes, without a swizzle: both halves of the inner index are the same.
+__global__ void multiply_plain_rows(ProductMistakes with, float* out) {
+  __half* tile = dynamic_shared<__half, 1024>();
+  for (int i = threadIdx.x; i < tile_bytes; i += 128) tile[i] = __half(1.f);
+  fence_proxy_async();
+  __syncthreads();
+  float d[16][4] = {};
+  wgmma_fence(d);
+  wgmma<__half>(d, wgmma_descriptor(tile),
+                wgmma_descriptor(reinterpret_cast<char*>(tile) + with.offset, with.page, with.stride, 16), true);
+  wgmma_commit();
+  wgmma_wait<0>(d);
+  out[threadIdx.x] = d[0][0];
+}
+
+TEST_F(HopperMistake, descriptors_of_rows_of_16_bytes) {
+  EXPECT_EQ(failure_of(multiply_plain_rows, for_tiles(128), ProductMistakes{.stride = 128}, out_).message, "");
+  for (int i = 0; i < 128; ++i) ASSERT_EQ(out_.values()[i], 16);
+  EXPECT_EQ(failure_of(multiply_plain_rows, for_tiles(128), ProductMistakes{.stride = 128, .page = 2048}, out_).message,
+            "");
+  expect_contains(failure_of(multiply_plain_rows, for_tiles(128), ProductMistakes{.stride = 64}, out_).message,
+                  "the descriptor of B has a stride of 64 bytes from eight rows to the next eight: must be a multiple "
+                  "of 128, since they take that much");
+  expect_contains(
+      failure_of(multiply_plain_rows, for_tiles(128), ProductMistakes{.stride = 128, .offset = 16}, out_).message,
+      "the descriptor of B has an address that is 16 bytes behind a multiple of 128");
+}
+
 // The product of ones of eight bits, 64 of them to a row.
 __global__ void multiply_eight_bits(ProductMistakes with, int swizzled_bytes, float* out) {
   __nv_fp8_e4m3* tile = dynamic_shared<__nv_fp8_e4m3, 1024>();
