@@ -226,9 +226,12 @@ std::vector<Case> more_heads_than_a_round() {
 // So many keys that 13 bits behind the first one of a sum are too few for V. What is lost then is a ninth of O, more
 // than the rounding of P may cost.
 std::vector<Case> long_sums() {
-  Case c = make({1, 1, 1, 2, 8000, 64}, DType::fp16, Mask::none, InputKind::long_sum);
-  c.problem.eight_bits = attention::scale_of_tensor;
-  return {c.for_("values of one sign")};
+  const auto of_head_dim = [](int head_dim) {
+    Case c = make({1, 1, 1, 2, 8000, head_dim}, DType::fp16, Mask::none, InputKind::long_sum);
+    c.problem.eight_bits = attention::scale_of_tensor;
+    return c;
+  };
+  return {of_head_dim(64).for_("values of one sign"), of_head_dim(256).for_("the same, where a chapter adds them up")};
 }
 
 std::vector<Case> other_head_dims() {
