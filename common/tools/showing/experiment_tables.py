@@ -246,7 +246,6 @@ TRIED = (  # direction, head dims, variant, what it is, and what was predicted f
     ("backward", (64, 128), "split", "Q and dO each with barriers of their own", "1.00 / 1.00"),
     ("backward", (64, 128), "regs232", "232 registers a thread, not 240", "1.00 / 1.00"),
     ("backward", (64, 128), "regs224", "224 registers", "1.00 / 1.00"),
-    ("backward", (64,), "apart", "dQ of a tile beside dV and dK of the next one", "1.03 / 1.015"),
     ("backward", (64,), "columns", "LSE and δ as columns of the products", "1.01 / 0.99"),
     ("backward", (64,), "no_stats", "without loads of LSE and δ: a bound for that", "1.03 / 1.02"),
     ("backward", (128,), "no_stats", "without loads of LSE and δ", "1.01 / 1.01"),
