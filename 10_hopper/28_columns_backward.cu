@@ -1,8 +1,7 @@
 // Chapter 10, rung 28, columns, backward: LSE and delta are columns of the products, at D = 64.
 //
-//   prepare_columns  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), and further columns of Q and dO
-//   made
-//                    of them; zeros in dQ for rows that see no key
+//   prepare_columns  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), and further columns of Q and dO,
+//                    made of them; zeros in dQ for rows that see no key
 //   gradients        a thread block owns Bc = 128 rows of K and V and its share of their gradients, as in shared
 //   sum_shares       adds up the shares of dK and dV, where there are several (attention/backward_shares.h)
 //
@@ -12,18 +11,19 @@
 // a product, too, if Q has a further column -LSE / c, and K one of ones; and so is dP - delta, with a column of dO and
 // one of V. The accumulators then begin with -LSE / c and -delta, and nobody loads them.
 //
-// 16 bits are not enough for LSE, so each number becomes three columns: x = 2^15 a + 2^4 b + 2^-4 c, where a is x /
-// 2^15 rounded, b what is left, and c what is left then. K and V have the factors in these columns, the same in each
-// row, so they are a fragment of A that a thread makes once. Of Q and dO a row has the three of LSE, the three of
-// delta, and two zeros: 16 bytes, without a swizzle. An instruction takes 16 columns: the second eight are the first
-// ones again, with factors of 0.
+// 16 bits are not enough for LSE, so each number becomes three columns, parts 0 to 2: x = 2^15 x0 + 2^4 x1 + 2^-4 x2,
+// where x0 is x / 2^15 rounded, x1 is made of what is left, and x2 of what is left then. K and V have the factors in
+// these columns, the same in each row, so they are a fragment of A that a thread makes once. Of Q and dO a row has the
+// three of LSE, the three of delta, and two zeros: 16 bytes, without a swizzle. An instruction takes 16 columns: the
+// second eight are the first ones again, with factors of 0.
 //
 // 0 times infinity is NaN, and would reach what it must not, since both products read all of a row. So what a column
 // cannot hold (infinities, NaN, and what is larger than 2^31) is 0 there. A tile that has any such number says so, and
 // its threads subtract those as before, from what prepare_columns has left in global memory. Other head dims have
 // `prompt`.
 //
-// dS is held 2^12 times as large in bf16, as P is: delta's subtraction had the factor for nothing. fp16 would overflow.
+// In bf16 dS is held 2^12 times as large, as P is, until dQ and dK leave: the subtraction of delta, which took the
+// factor out for nothing, is gone. In fp16, where dS could overflow, a multiplication takes it out.
 //
 // Expected, over prompt, H200, D = 64, N = 8192, no mask, bf16: 1.01 launch by launch, 0.99 back to back, since 2 of 34
 // instructions of wgmma are added. Measured in a trial before this was a rung: 1.043 and 1.030 (in_depth.md).
@@ -86,18 +86,18 @@ struct Shape {
 // left a number out. A bulk copy brings all of it.
 template <class T, int D>
 struct Columns {
-  T row[Shape<D>::Br][8];  // -LSE / c as a, b, c; -delta as a, b, c; 0, 0
+  T row[Shape<D>::Br][8];  // three parts of -LSE / c, three of -delta, 0, 0
   int left_out[4];
 };
 
-// x is the sum of its parts times these.
+// A number is the sum of its parts times these.
 constexpr int parts_of_number = 3;
 __device__ constexpr float factor_of(int part) {
   return part == 0 ? 32768 : part == 1 ? 16 : part == 2 ? 0.0625f : 0;  // 2^15, 2^4, 2^-4, and of no part
 }
-constexpr float largest = 2e9f;  // that 2^15 times the largest number of fp16 holds
+constexpr float largest = 2e9f;  // that a part 0 of fp16 can be of: 2^15 * 65504 is more
 
-// The part of dS's factor that is left in dK and dQ, of what P is multiplied by: 2^12.
+// What dS is multiplied by, until dQ and dK leave.
 template <class T>
 constexpr float ds_factor = std::is_same_v<T, __half> ? 1 : p_factor;
 
@@ -208,7 +208,7 @@ __device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_m
   }
 }
 
-// Starts product = A B^T + further_a further_b^T, where the second ones have the 16 further columns, eight in each row.
+// Starts product = A B^T + further_a further_b^T. The latter have 16 further columns, of which further_b holds eight.
 template <int a_rows, int D, int columns, class T>
 __device__ __forceinline__ void start_product_with(float (&product)[1][columns / 8][4], const uint32_t (&further_a)[4],
                                                    const T (&further_b)[columns][8],
