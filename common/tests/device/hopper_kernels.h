@@ -42,8 +42,8 @@ std::vector<int> elected();
 std::vector<int> with_other_registers();
 
 // D [64, N] of a product of a warpgroup: A [64, 16] B [16, N], and D as it was before if `accumulate`. A and B are
-// given to it as part of larger matrices of NaN: `step` is which 16 of their 64 of k. `plain` has no swizzle: rows of 16
-// bytes, and the next 8 of k behind all rows.
+// given to it as part of larger matrices of NaN: `step` is which 16 of their 64 of k. `plain` has no swizzle: rows of
+// 16 bytes, and the next 8 of k behind all rows.
 enum class From { k_major, mn_major, registers, plain };
 struct ProductCase {
   DType dtype;
