@@ -512,10 +512,13 @@ std::string not_nan_of_wrong_lengths(const Pass& pass, const Case& c) {
   return "";
 }
 
-Case another_scale() {
+std::vector<Case> other_scales() {
   Case c = make({1, 1, 1, 64, 96, 64}, DType::fp16, Mask::causal).for_("a scale as no default has it");
+  Case tiny = make({1, 1, 1, 33, 70, 64}, DType::bf16, Mask::none)
+                  .for_("LSE / scale is larger than a kernel may expect that holds it in 16 bits");
   c.problem.scale = 0.3f;
-  return c;
+  tiny.problem.scale = 1e-10f;
+  return {c, tiny};
 }
 
 std::vector<Case> both_ragged() {
@@ -760,7 +763,7 @@ std::vector<Kind> make_kinds() {
           "head_dims",
           "other head dims than 64 and 128: rows that are padded, numbers of the padding that count, a V with its own",
           other_head_dims()),
-      solving("scale", "a scale that is not 1/sqrt(D)", {another_scale()}),
+      solving("scale", "a scale that is not 1/sqrt(D)", other_scales()),
       kind("non_finite", "NaN and infinities that get lost, or reach what does not depend on them",
            cases_for_non_finite(), [](const auto& pass, const Case& c) { return wrong_non_finite(pass, c); }),
       kind("repeat", "bits that differ from launch to launch", with_many_tiles(),
