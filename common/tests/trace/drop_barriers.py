@@ -43,6 +43,8 @@ PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=128", "--no-c
 # tiles, of which some end with keys that all warpgroups see.
 LONG_PROBLEMS = [["--heads=2", "--seq-q=700", "--head-dim=64", "--causal"],
                  ["--heads=2", "--seq-q=520", "--seq-k=900", "--head-dim=128", "--no-causal"]]
+# Of backwards for D = 64 alone: so long that every buffer is used again.
+HALF_PROBLEM = ["--heads=1", "--seq-q=700", "--seq-k=300", "--head-dim=64", "--no-causal"]
 # Of clusters: blocks with different numbers of tiles, and one with none.
 CLUSTER_PROBLEM = ["--heads=1", "--seq-q=300", "--head-dim=128", "--causal"]
 # Of the list of packed sequences: more of them than its thread blocks count at a time.
@@ -108,6 +110,7 @@ def problems(source: Path, rungs: dict) -> list:
     """Of the rung and the direction that are in the source (NUMBER_RUNG.cu, NUMBER_RUNG_backward.cu; wide/forward.cu and
     wide/backward.cu: the chapter's last rung that has it), or of all."""
     some = PROBLEMS + (LONG_PROBLEMS if "mbarrier_wait(" in source.read_text() and "_backward" not in source.stem else [])
+    some = some + ([HALF_PROBLEM] if "by_dtype_and_head_dim<64>" in source.read_text() and "_backward" in source.stem else [])
     some = some + ([CLUSTER_PROBLEM] if "cluster_sync(" in source.read_text() else [])
     some = some + ([PACKED_PROBLEM] if "    list_tiles(" in source.read_text() else [])
     some = some + ([BLOCKS_PROBLEM] if "X::blocks" in source.read_text() or "check_tiles(" in source.read_text() else [])
