@@ -616,7 +616,7 @@ std::string caller() { return watching() ? Place::here().line() : ""; }
 
 void at_end() {
   if (!watching()) return;
-  if (GlobalShadow* const global = shadow()) global->program_ends();
+  if (kernels_are_traced()) race_detector().program_ends();
   for (const std::string& failure : failures_nobody_looked_at()) found_mistake(failure);
   if (broken() != cudaSuccess) return;  // then nothing can be freed any more
   if (const void* const kernel = state().prints)

@@ -54,18 +54,6 @@ std::uint64_t number_of(uint3 block) {
   return block.x + (std::uint64_t(block.y) + std::uint64_t(block.z) * gridDim.y) * gridDim.x;
 }
 
-// What an access is, in x86-64's machine code, which begins where the engine's function that is told of it returns to.
-enum class Code { other, compares_with_a_number, stores_a_number };
-Code code_at([[maybe_unused]] const void* pc) {
-#ifdef __x86_64__
-  const auto* code = static_cast<const std::uint8_t*>(pc);
-  while (*code == 0x66 || (*code & 0xf0) == 0x40) ++code;  // 16 bits; further registers
-  if (*code == 0xc6 || *code == 0xc7) return Code::stores_a_number;
-  if ((*code == 0x80 || *code == 0x81 || *code == 0x83) && (code[1] >> 3 & 7) == 7) return Code::compares_with_a_number;
-#endif
-  return Code::other;
-}
-
 }  // namespace
 
 // ---- pages
@@ -406,24 +394,8 @@ void GlobalShadow::launch_ends() {
     else
       found_mistake(message);
   }
-  std::erase_if(unchanged_, [&](const auto& each) {
-    const auto& [pair, beside] = each;
-    if (said_.contains(pair)) return true;
-    if (!changing_.contains(beside.setter) && code_at(far(beside.setter)) != Code::stores_a_number) return false;
-    said_unchanged_.insert(pair);
-    if (said_lines_.insert("unchanged " + beside.lines).second)
-      noted(beside.message +
-            ": what is stored was there already, so the read finds the same in any order. With other numbers it might "
-            "not");
-    return true;
-  });
   setters_.clear();
   several_values_ = {};
-}
-
-void GlobalShadow::program_ends() {
-  for (const auto& [pair, beside] : std::exchange(unchanged_, {}))
-    if (!said_.contains(pair) && said_lines_.insert(beside.lines).second) found_mistake(beside.message);
 }
 
 void GlobalShadow::block_begins(std::uint64_t block) {
@@ -577,8 +549,9 @@ bool GlobalShadow::of_this_thread(const Event& event, const MemoryAccess& now) c
 
 // The cell is that of its first byte.
 void GlobalShadow::note_store(const MemoryAccess& a, const Cell& cell) {
-  stored_ = {a, blockIdx, block_, nullptr, false, false, {}};
+  stored_ = {a, blockIdx, block_, nullptr, false, false, false, {}};
   std::memcpy(stored_.old.data(), reinterpret_cast<const void*>(a.address), a.size);
+  stored_.first = stored_.old[0] == '\xff' && !is_written(a.address, a.size);  // what new memory is filled with
   const std::int32_t pc = near(a.pc);
   std::int32_t& known = several_values_[static_cast<std::uint32_t>(pc) % several_values_.size()];
   if (a.is_volatile || known == pc) return;
@@ -624,12 +597,12 @@ void GlobalShadow::compare_stored() {
   const MemoryAccess now = std::exchange(stored_.now, {});
   if (worker == nullptr) return stored_over_.clear();  // the launch has failed
   const auto* const stored = reinterpret_cast<const char*>(now.address);
-  const bool same = std::memcmp(stored_.old.data(), stored, now.size) == 0;
+  const bool same = !stored_.first && std::memcmp(stored_.old.data(), stored, now.size) == 0;
   if (stored_.setter != nullptr) compare_set(now);
-  if (!same) note_changing(near(now.pc));
+  if (!same && !stored_.first) unchanged_.changes(now.pc);
   const auto changes = [&](std::uintptr_t at, std::size_t bytes) {
     const std::size_t i = at - now.address, n = std::min(bytes, now.size - i);
-    return std::memcmp(stored_.old.data() + i, stored + i, n) != 0;
+    return stored_.first || std::memcmp(stored_.old.data() + i, stored + i, n) != 0;
   };
   for (std::uintptr_t at = now.address; !same && at < now.address + now.size;) {
     Page* const page = page_at(at, false);
@@ -649,19 +622,13 @@ void GlobalShadow::compare_stored() {
   stored_over_.clear();
 }
 
-void GlobalShadow::note_changing(std::int32_t pc) {
-  std::int32_t& known = changing_lately_[static_cast<std::uint32_t>(pc) % changing_lately_.size()];
-  if (known != pc) changing_.insert(known = pc);
-}
-
 // A read beside a store of what was there.
 void GlobalShadow::unchanged(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) {
-  const std::uint64_t pair = pair_of(before.pc, near(now.pc));
-  if (said_unchanged_.contains(pair)) return;
-  const auto [in, is_new] = unchanged_.try_emplace(pair);
-  if (is_new)
-    in->second = {now.access == Access::write ? near(now.pc) : before.pc, lines_of(before, now),
-                  message_of(before, now, block, block_number)};
+  const void *const store = now.access == Access::write ? now.pc : far(before.pc), *const read =
+                                                                                       now.access == Access::write
+                                                                                           ? far(before.pc)
+                                                                                           : now.pc;
+  unchanged_.beside(store, read, worker->launch().kernel, [&] { return message_of(before, now, block, block_number); });
 }
 
 void GlobalShadow::read_only(const MemoryAccess& a) {
@@ -766,10 +733,6 @@ GlobalShadow::Page* GlobalShadow::with_cells(std::uintptr_t address, std::size_t
   return page;
 }
 
-std::string GlobalShadow::lines_of(const Event& before, const MemoryAccess& now) const {
-  return line_of(now.pc) + " " + line_of(far(before.pc));
-}
-
 std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& now, uint3 block,
                                      std::uint64_t block_number) const {
   const std::uint64_t its_block = slice_of(before).block;
@@ -794,8 +757,10 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
 }
 
 void GlobalShadow::race(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) {
+  if (before.access != Access::write || now.access != Access::write)
+    now.access == Access::write ? unchanged_.races(now.pc, far(before.pc)) : unchanged_.races(far(before.pc), now.pc);
   if (!said_.insert(pair_of(before.pc, near(now.pc))).second) return;
-  if (!said_lines_.insert(lines_of(before, now)).second) return;
+  if (!said_lines_.insert(line_of(now.pc) + " " + line_of(far(before.pc))).second) return;
   const std::string message = message_of(before, now, block, block_number);
   // Many a correct program looks at a minimum, say, before it updates it.
   const auto pair_is = [&](Access one, Access other) {
@@ -805,8 +770,8 @@ void GlobalShadow::race(const Event& before, const MemoryAccess& now, uint3 bloc
     noted(message + ": the read may be of an old value");
   } else if (pair_is(Access::read, Access::write) && !before.is_volatile && !now.is_volatile) {
     const auto [set, read] =
-        now.access == Access::write ? std::pair(near(now.pc), before.pc) : std::pair(before.pc, near(now.pc));
-    beside_sets_.push_back({set, code_at(far(read)) == Code::compares_with_a_number, message});
+        now.access == Access::write ? std::pair(now.pc, far(before.pc)) : std::pair(far(before.pc), now.pc);
+    beside_sets_.push_back({near(set), code_at(read) == AccessCode::compares_with_a_number, message});
   } else {
     found_mistake(message);
   }

@@ -13,8 +13,7 @@
 // old one, or several threads store to one place, as at the next level of a graph, or it stores to one place alone and
 // the reader only compares what it finds with a constant, as a flag that ends a search. (The reader finds the old value
 // or that one.) What the instruction stores is known when the launch ends. And one reads beside a store of what was
-// there already: it finds that in any order. (But where an instruction that computes what it stores never changes
-// anything in the whole program, as with nothing but zeros, the numbers hide what it does: that is a race.)
+// there already (unchanged.h).
 //
 // Within a block, accesses are ordered as those of shared memory are (shadow.h). Between blocks of a launch, only by
 // the grid's barrier, and by a flag: one thread writes (an atomic function or a volatile store) what another one then
@@ -40,11 +39,14 @@
 #include "simt/engine/observer.h"
 #include "simt/trace/shadow.h"
 #include "simt/trace/stream_order.h"
+#include "simt/trace/unchanged.h"
 
 namespace simt {
 
 class GlobalShadow {
  public:
+  explicit GlobalShadow(UnchangedStores& unchanged) : unchanged_(unchanged) {}
+
   // The host's part. Managed memory counts as written: nobody sees what the host does there.
   void allocated(const void* address, std::size_t bytes, bool written);
   void freed(const void* address, std::size_t bytes);
@@ -75,7 +77,6 @@ class GlobalShadow {
 
   void launch_begins();
   void launch_ends();
-  void program_ends();  // what has waited until now is said
   void block_begins(std::uint64_t block);
   void barrier();       // of the block, and whatever else begins a new interval there
   void grid_barrier();  // the block has come to it, and all others
@@ -184,12 +185,10 @@ class GlobalShadow {
             std::uint32_t acquired, bool everything);
   void synchronise(const MemoryAccess& access, const Shadow& shadow);
   void race(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number);
-  std::string lines_of(const Event& before, const MemoryAccess& now) const;
   std::string message_of(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) const;
   void note_store(const MemoryAccess& access, const Cell& cell);
   void compare_stored();
   void compare_set(const MemoryAccess& now);
-  void note_changing(std::int32_t pc);
   void store_over(const Event& before, const MemoryAccess& now, bool same);
   Change change_before(const Event& written) const;
   bool finds_no_change(const Event& written) const;
@@ -271,6 +270,7 @@ class GlobalShadow {
     std::uint64_t block_number = 0;
     Setter* setter = nullptr;            // if it is one that stores one value so far
     bool looked = false, again = false;  // another thread has stored there
+    bool first = false;                  // nobody had written there
     std::array<char, 16> old = {};
   };
   Stored stored_;
@@ -286,15 +286,7 @@ class GlobalShadow {
     std::string message;
   };
   std::vector<BesideASet> beside_sets_;  // reads that race with one
-  // Pairs of instructions: a read beside a store of what was there.
-  struct BesideNoChange {
-    std::int32_t setter;
-    std::string lines, message;
-  };
-  std::unordered_map<std::uint64_t, BesideNoChange> unchanged_;
-  std::unordered_set<std::uint64_t> said_unchanged_;
-  std::unordered_set<std::int32_t> changing_;          // instructions that have stored something new, in any launch
-  std::array<std::int32_t, 64> changing_lately_ = {};  // most of those
+  UnchangedStores& unchanged_;
   std::uint32_t awaited_from_ = 0;  // of one stream: what comes from this slice on the host has not waited for
 
   std::unordered_set<std::uint64_t> same_;  // pairs of instructions that have stored the same
