@@ -520,6 +520,8 @@ class Rewriter {
     }
     for (const std::string& parameter : kernel.template_parameters) {
       std::string name = parameter.substr(0, parameter.find('='));
+      if (const std::size_t pointer = name.find("(*"); pointer != std::string::npos)  // to a function
+        name = name.substr(pointer, name.find(')', pointer) - pointer);
       name.erase(name.find_last_not_of(' ') + 1);
       const std::size_t before = name.find_last_of(" .>*&");
       if (before == std::string::npos) return;  // it has no name
@@ -923,14 +925,21 @@ class Rewriter {
              (before == "," && in_a_list_of_variables(i));
     });
   }
+  // Whether the brace is that of a value: `= {..}`, `table[] {{..}, ..}`, `vector<T>{..}`.
+  bool begins_values(Place open) const {
+    while (open > 0 && at(open - 1) == "{") --open;
+    if (open == 0) return false;
+    const std::string_view before = at(open - 1);
+    return before == "=" || before == "," || before == "(" || before == "]" || before == ">" || before == "return" ||
+           (is_word(open - 1) && !is_statement_keyword(before));
+  }
   // `int a, name;`
   bool in_a_list_of_variables(Place i) const {
     while (i-- > 0) {
       const std::string_view text = at(i);
       if (text == "(" || text == "[") return at(i - 1) == "for";
-      if (text == "{")
-        return at(i - 1) != "=" && at(i - 1) != "," && !(is_word(i - 1) && !is_statement_keyword(at(i - 1)));
-      if (text == ";" || text == "}") return true;
+      if (text == "{" && begins_values(i)) return false;
+      if (text == "{" || text == ";" || text == "}") return true;
       if ((text == ")" || text == "]") && partner_[i] != nowhere) i = partner_[i];
     }
     return true;
