@@ -84,10 +84,12 @@ class Rewriter {
     find_kernels();
     find_own_allocators();
     walk();
+    guard_functions();
     if (host) {
       host->find_kernels();
       host->find_own_allocators();
       host->walk();
+      host->guard_functions();
       host->find_mentions(/*says_host=*/true, /*says_device=*/false);
       take_bodies(*host);
     }
@@ -569,6 +571,7 @@ class Rewriter {
             const bool kernel = has(statement, i, "__global__"), device = has(statement, i, "__device__");
             note_function(statement, i, kernel || device);
             functions_.push_back({i, {}, !kernel && (!device || has(statement, i, "__host__")), kernel || device});
+            if (!kernel && !of_the_engine_[i]) note_guarded(statement, i);
           }
           if (!in_member()) statement = i + 1;
         } else if (text == "}") {
@@ -580,6 +583,8 @@ class Rewriter {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
           launch(i);
+        } else if (text == "[") {
+          note_lambda(i);
         }
         continue;
       }
@@ -995,10 +1000,9 @@ class Rewriter {
       } else if (function != device_functions_.end() && !a_variable && is_a_value(each.name)) {
         if (function->second.signatures.size() > 1 || (function->second.is_template && after == each.name + 1))
           continue;
-        if (of_both && !in_a_launch(each.name)) continue;
         Place begin = each.name;
         while (begin > 1 && at(begin - 1) == "::") begin -= is_word(begin - 2) ? 2 : 1;
-        edits_[begin].before += "::simt::in_host_code(";
+        edits_[begin].before += of_both ? "::simt::of_both_sides(" : "::simt::in_host_code(";
         edits_[after - 1].after += ")";
       }
     }
@@ -1014,15 +1018,50 @@ class Rewriter {
               : "host code calls " + name + "(), which is the device's: it needs __host__ __device__");
   }
 
-  // Is it an argument of a kernel's?
-  bool in_a_launch(Place i) const {
-    while (i-- > 0) {
-      const std::string_view text = at(i);
-      if (text == "(") return i > 2 && at(i - 1) == ">" && at(i - 2) == ">" && at(i - 3) == ">";
-      if (text == ";" || text == "{") return false;
-      if ((text == ")" || text == "]" || text == "}") && partner_[i] != nowhere) i = partner_[i];
-    }
-    return false;
+  // A function of one side, or a lambda of the host's, that may be called by its address.
+  struct Guarded {
+    std::string_view name;
+    Place body;
+    bool on_host;
+  };
+
+  void note_guarded(Place statement, Place open) {
+    const Declaration d = declaration(statement);
+    const bool device = has(statement, open, "__device__");
+    if (!d.is_function || d.is_operator || d.body != open || (device && has(statement, open, "__host__"))) return;
+    if (has(d, "constexpr") || has(d, "consteval") || d.name == "main") return;
+    const bool member = scopes_.size() > 1 && scopes_[scopes_.size() - 2].kind == Scope::type;
+    if (!member || has(d, "static")) guarded_.push_back({d.name, open, !device});
+  }
+
+  // Those whose names stand somewhere without a call; and lambdas that capture nothing.
+  void guard_functions() {
+    std::set<std::string_view> names;
+    for (const Guarded& each : guarded_) names.insert(each.name);
+    std::set<std::string_view> taken;
+    for (Place i = 1; i < size(); ++i)
+      if (is_word(i) && at(i + 1) != "(" && names.contains(at(i))) taken.insert(at(i));
+    for (const auto& [name, body, on_host] : guarded_)
+      if (taken.contains(name)) guard_function(std::string(name), body, on_host);
+    for (const Place body : lambdas_) guard_function("a lambda function", body, true);
+  }
+
+  void guard_function(const std::string& name, Place body, bool on_host) {
+    edits_[body].after += std::string(" if (!__builtin_is_constant_evaluated() && ") +
+                          (on_host ? "::simt::in_kernel()) ::simt::host_function_in_kernel"
+                                   : "!::simt::in_kernel()) ::simt::device_function_on_host") +
+                          "(\"" + name + "\", __builtin_return_address(0));";
+  }
+
+  // `[](float x) { return x + 1; }` in host code.
+  void note_lambda(Place i) {
+    if (at(i + 1) != "]" || of_the_engine_[i] || (!scopes_.empty() && scopes_.back().device)) return;
+    static const std::set<std::string_view> before = {"(", ",", "=", "{", "return", "+", "?", ":", "&", "|", ";", "}"};
+    if (i == 0 || !before.contains(at(i - 1)) || (at(i + 2) != "(" && at(i + 2) != "{")) return;
+    Place body = at(i + 2) == "(" ? past(i + 2) : i + 2;
+    while (body < size() && at(body) != "{" && at(body) != ";" && at(body) != ")" && at(body) != ",") ++body;
+    if (at(body) == "{" && !has(statement_begin(i), body, "constexpr") && !has(i, body, "__device__"))
+      lambdas_.push_back(body);
   }
 
   bool unevaluated(Place i) const {
@@ -1490,7 +1529,9 @@ class Rewriter {
   std::map<std::string_view, OfTheDevice> device_functions_;
   std::set<std::string_view> host_arrays_;
   std::vector<Mention> mentions_;
-  std::string constants_;  // all of them: the sum of their sizes
+  std::vector<Guarded> guarded_;
+  std::vector<Place> lambdas_;  // the braces before their bodies
+  std::string constants_;       // all of them: the sum of their sizes
   Place last_constant_ = nowhere;
   std::vector<Wrong> mistakes_;
   bool has_main_ = false;
