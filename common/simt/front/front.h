@@ -141,10 +141,10 @@ struct OfBothSides {
   }
 };
 template <class Result, class... Arguments>
-auto* of_both_sides(Result (*function)(Arguments...), const char* file = __builtin_FILE(),
+auto& of_both_sides(Result (*function)(Arguments...), const char* file = __builtin_FILE(),
                     int line = __builtin_LINE()) {
   using All = OfBothSides<Result, Arguments...>;
-  return All::of(function, file, line, std::make_index_sequence<All::most>());
+  return *All::of(function, file, line, std::make_index_sequence<All::most>());
 }
 template <class T>  // no function
 T&& of_both_sides(T&& named) {

@@ -474,6 +474,7 @@ class Rewriter {
     // Functions of the host with a kernel's name: its launch is told from them by its arguments, too.
     for (Place i = 1; i < size(); ++i) {
       if (at(i + 1) != "(" || !is_word(i) || !is_word(i - 1) || is_statement_keyword(at(i - 1))) continue;
+      if (of_the_engine_[i]) continue;
       const auto found = known_.find(std::string(at(i)));
       if (found == known_.end() || at(past(i + 1)) != "{") continue;
       if (!has(statement_begin(i), i, "__global__")) found->second.parameter_types.insert("of the host");
@@ -853,6 +854,10 @@ class Rewriter {
   Place whole_statement_begin(Place i) const {
     for (;;) {
       i = statement_begin(i);
+      if (i > 1 && at(i) == "," && at(i - 1) == "}" && partner_[i - 1] != nowhere) {  // behind {"square", square}
+        i = partner_[i - 1];
+        continue;
+      }
       if (i < 2 || (at(i - 1) != "(" && at(i - 1) != "{")) return i;
       const std::string_view before = at(i - 2);
       if (at(i - 1) == "{" && before != "=" && before != "," && before != "{" && before != "]") return i;
@@ -921,13 +926,17 @@ class Rewriter {
       return has(begin, i, "__host__") || (!has(begin, i, "__device__") && !has(begin, i, "__global__"));
     });
   }
+  bool is_behind_a_type(Place i) const {  // int* name
+    const std::string_view before = at(i - 1);
+    return (before == "*" || before == "&") &&
+           ((is_word(i - 2) && !is_statement_keyword(at(i - 2))) || at(i - 2) == ">" || at(i - 2) == before);
+  }
   bool means_a_variable(std::string_view name) const {
     return any_outside_functions(name, [&](Place i) {
       if (at(i + 1) == "(" || at(i + 1) == "<") return false;
       const std::string_view before = at(i - 1);
       return (is_word(i - 1) && !is_statement_keyword(before)) || before == ">" || in_enumeration(i) ||
-             ((before == "*" || before == "&") && (is_word(i - 2) || at(i - 2) == ">" || at(i - 2) == before)) ||
-             (before == "," && in_a_list_of_variables(i));
+             is_behind_a_type(i) || (before == "," && in_a_list_of_variables(i));
     });
   }
   // Whether the brace is that of a value: `= {..}`, `table[] {{..}, ..}`, `vector<T>{..}`.
@@ -940,8 +949,11 @@ class Rewriter {
   }
   // `int a, name;`
   bool in_a_list_of_variables(Place i) const {
+    const Place name = i;
     while (i-- > 0) {
       const std::string_view text = at(i);
+      if (text == "<")  // of a template's arguments?
+        if (const Place close = close_of_angle(i); close != nowhere && close > name) return false;
       if (text == "(" || text == "[") return at(i - 1) == "for";
       if (text == "{" && begins_values(i)) return false;
       if (text == "{" || text == ";" || text == "}") return true;
@@ -958,8 +970,10 @@ class Rewriter {
 
   // Whether the name stands where a value is used: and not in a template's arguments, or in what is never computed.
   bool is_a_value(Place i) const {
-    const std::string_view after = at(past_name(i));
-    if (after != "," && after != ")" && after != ";" && after != "}" && after != ":" && after != "?") return false;
+    static const std::set<std::string_view> enders = {",", ")", ";", "}", ":", "?", "&", "|"};
+    const Place past = past_name(i);
+    const std::string_view after = at(past);
+    if (!enders.contains(after) && !((after == "=" || after == "!") && at(past + 1) == "=")) return false;
     Place before = i - 1;
     while (at(before) == "::") before -= is_word(before - 1) ? 2 : 1;
     if (at(before) == "&") --before;
@@ -1091,8 +1105,8 @@ class Rewriter {
   bool is_declared_between(Place from, Place to, std::string_view name) const {
     for (Place i = from + 1; i < to; ++i)
       if (at(i) == name && at(i - 1) != "." && at(i - 1) != "->" &&
-          ((is_word(i - 1) && !is_statement_keyword(at(i - 1))) || at(i - 1) == "*" || at(i - 1) == "&" ||
-           at(i - 1) == ">" || (at(i - 1) == "," && in_a_list_of_variables(i))))
+          ((is_word(i - 1) && !is_statement_keyword(at(i - 1))) || at(i - 1) == ">" || is_behind_a_type(i) ||
+           (at(i - 1) == "," && in_a_list_of_variables(i))))
         return true;
     return false;
   }

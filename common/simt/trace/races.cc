@@ -399,6 +399,9 @@ void RaceDetector::check_host_memory(const MemoryAccess& a) {
   if (worker->on_a_fiber(a.address) || !from_the_kernel(a.pc)) return;
   const char* const kind = host_memory_at(a.address);
   if (kind != nullptr) host_memory_accessed(a, kind);
+  if (host_checks::was_pinned(reinterpret_cast<const void*>(a.address)))
+    worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+                 std::string("invalid ") + access_word(a.access) + " of pinned memory that was freed (cudaFreeHost)");
 }
 
 void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
