@@ -1044,17 +1044,18 @@ class Rewriter {
     const bool device = has(statement, open, "__device__");
     if (!d.is_function || d.is_operator || d.body != open || (device && has(statement, open, "__host__"))) return;
     if (has(d, "constexpr") || has(d, "consteval") || d.name == "main") return;
+    if (has(d.begin, d.parameters - 1, d.name)) return;  // P::P()
     const bool member = scopes_.size() > 1 && scopes_[scopes_.size() - 2].kind == Scope::type;
     if (!member || has(d, "static")) guarded_.push_back({d.name, open, !device});
   }
 
-  // Those whose names stand somewhere without a call; and lambdas that capture nothing.
+  // Those whose names stand somewhere as a value; and lambdas that capture nothing.
   void guard_functions() {
     std::set<std::string_view> names;
     for (const Guarded& each : guarded_) names.insert(each.name);
     std::set<std::string_view> taken;
     for (Place i = 1; i < size(); ++i)
-      if (is_word(i) && at(i + 1) != "(" && names.contains(at(i))) taken.insert(at(i));
+      if (is_word(i) && names.contains(at(i)) && !taken.contains(at(i)) && is_a_value(i)) taken.insert(at(i));
     for (const auto& [name, body, on_host] : guarded_)
       if (taken.contains(name)) guard_function(std::string(name), body, on_host);
     for (const Place body : lambdas_) guard_function("a lambda function", body, true);
