@@ -757,9 +757,10 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
 }
 
 void GlobalShadow::race(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) {
-  if (before.access != Access::write || now.access != Access::write)
-    now.access == Access::write ? unchanged_.races(now.pc, far(before.pc)) : unchanged_.races(far(before.pc), now.pc);
   if (!said_.insert(pair_of(before.pc, near(now.pc))).second) return;
+  const bool stores = now.access == Access::write;
+  if (!stores || before.access != Access::write)
+    unchanged_.races(stores ? now.pc : far(before.pc), stores ? far(before.pc) : now.pc);
   if (!said_lines_.insert(line_of(now.pc) + " " + line_of(far(before.pc))).second) return;
   const std::string message = message_of(before, now, block, block_number);
   // Many a correct program looks at a minimum, say, before it updates it.

@@ -1,7 +1,7 @@
 // Reads beside stores of what was there already. Such a read finds the same in any order: no mistake, but worth a note,
 // as in Floyd and Warshall's algorithm, where row k and column k do not change in step k. But if the instruction
-// computes what it stores, and that is never anything new in the whole program, then the data hide what it does,
-// nothing but zeros perhaps, and the two are called a race when the program ends.
+// computes what it stores, and in the whole program never stores anything new where something was, then the data hide
+// what it does, nothing but zeros perhaps. The two are called a race when the program ends: the first of each kernel.
 #pragma once
 
 #include <array>
