@@ -25,9 +25,9 @@ const void* dry_called() { return address; }
 bool in_kernel() { return worker != nullptr && worker->in_kernel(); }
 
 void host_function_in_kernel(const char* name, const void* caller) {
-  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(caller),
-               std::string("a call of ") + name +
-                   ", which is the host's: a kernel can only call functions with __device__");
+  worker->fail(
+      cudaErrorIllegalAddress, &worker->current(), line_of(caller),
+      std::string("a call of ") + name + ", which is the host's: a kernel can only call functions with __device__");
 }
 
 void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller) {
