@@ -1843,6 +1843,13 @@ __global__ void shortest_of_a_tile(int* distance) {
   }
   distance[y * 16 + x] = tile[y][x];
 }
+__global__ void shortest_in_one_block(int* distance) {
+  const int x = threadIdx.x, y = threadIdx.y;
+  for (int k = 0; k < 16; ++k) {
+    distance[y * 16 + x] = min(distance[y * 16 + x], distance[y * 16 + k] + distance[k * 16 + x]);
+    __syncthreads();
+  }
+}
 struct Distances {  // from each of 16 places to the next, and none elsewhere
   Distances() {
     for (int i = 0; i < 256; ++i) of[i] = i / 16 == i % 16 ? 0 : (i / 16 + 1) % 16 == i % 16 ? 1 : 1000;
@@ -1867,6 +1874,9 @@ CASE(stores_what_was_there_in_a_tile) {
   const Zeros<int> x(256);
   cudaMemcpy(x, distances.of, sizeof distances, cudaMemcpyHostToDevice);
   shortest_of_a_tile<<<1, dim3(16, 16)>>>(x);
+  expect(first<int>(x + 15) == 15);
+  cudaMemcpy(x, distances.of, sizeof distances, cudaMemcpyHostToDevice);
+  shortest_in_one_block<<<1, dim3(16, 16)>>>(x);
   expect(first<int>(x + 15) == 15);
 }
 

@@ -683,7 +683,11 @@ __global__ void first_of_all(int* x, int* out) {
   if (threadIdx.x == 0) *x = -1;
   out[threadIdx.x] = *x + threadIdx.x;  // number_for_the_others
 }
-CASE(number_for_the_others) { first_of_all<<<1, N>>>(zeros<int>(1), zeros<int>(N)); }
+CASE(number_for_the_others) {
+  int* x;  // the number is what the engine fills new memory with
+  cudaMalloc(&x, sizeof *x);
+  first_of_all<<<1, N>>>(x, zeros<int>(N));
+}
 
 __global__ void read_freed(const int* in, int* out) {
   out[threadIdx.x] = in[threadIdx.x];  // pinned_memory_that_was_freed
