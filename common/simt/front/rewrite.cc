@@ -523,7 +523,8 @@ class Rewriter {
     }
     for (const std::string& parameter : kernel.template_parameters) {
       std::string name = parameter.substr(0, parameter.find('='));
-      if (const std::size_t pointer = name.find("(*"); pointer != std::string::npos)  // to a function
+      // To a function, or an array.
+      if (const std::size_t pointer = std::min(name.find("(*"), name.find("(&")); pointer != std::string::npos)
         name = name.substr(pointer, name.find(')', pointer) - pointer);
       name.erase(name.find_last_not_of(' ') + 1);
       const std::size_t before = name.find_last_of(" .>*&");

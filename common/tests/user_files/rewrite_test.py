@@ -86,6 +86,7 @@ class Launches(unittest.TestCase):
         self.assertIn("NamedKernel<static_cast<void (*)(const T*)>(&k<T, N>)>::self;}",
                       rewritten(launch + "template <class T, int N = 3> __global__ void k(const T* x) {}"))
         self.assertIn("(&k<T, F>)>::self;}", rewritten(launch + " template <class T, T (*F)(T)> __global__ void k(T* x) {}"))
+        self.assertIn("(&k<A>)>::self;}", rewritten(launch + " template <int (&A)[3]> __global__ void k(int* x) {}"))
         self.assertNotIn("NamedKernel", rewritten("__global__ void k(int* x) {}"))
 
     def test_not_in_comments_and_strings(self):
