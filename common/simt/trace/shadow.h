@@ -7,6 +7,8 @@
 //   pending copy   the byte is read or written before the thread that started its cp.async has waited for it
 //   uninitialised  the byte is read and nobody has written it
 //
+// A read beside a store of what was there already is told apart (unchanged.h).
+//
 // Shuffles and other collectives order nothing, as in CUDA.
 //
 // The blocks of a cluster have one Shadow: their shared memory lies one after the other, and thread t of the block of
