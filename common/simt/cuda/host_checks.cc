@@ -205,6 +205,11 @@ void say_of_host(bool write, const std::string& line, const std::string& what) {
   found_mistake(std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", what " + what);
 }
 
+bool is_freed(const State& s, std::uintptr_t pinned) {
+  const auto freed = s.freed_pinned.upper_bound(pinned);
+  return freed != s.freed_pinned.begin() && pinned < up_to_page(std::prev(freed)->first + std::prev(freed)->second);
+}
+
 // Host code has touched a page that it may not, or whose other bytes it may not; in any case it goes on.
 bool touched(const void* address, bool write, const std::string& line) {
   State& s = state();
@@ -212,8 +217,7 @@ bool touched(const void* address, bool write, const std::string& line) {
   {
     const std::lock_guard lock(s.mutex);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
-    const auto freed = s.freed_pinned.upper_bound(a);
-    if (freed != s.freed_pinned.begin() && a < up_to_page(std::prev(freed)->first + std::prev(freed)->second)) {
+    if (is_freed(s, a)) {
       found_mistake(std::string("host code ") + (write ? "writes" : "reads") + ", at " + line +
                     ", pinned memory that was freed (cudaFreeHost), and ends here");
       return false;
@@ -378,6 +382,7 @@ void* allocate_pinned(std::size_t bytes) {
   return memory;
 }
 
+static std::atomic<bool> any_was_pinned = false;
 bool free_pinned(void* pointer) {
   if (!watching()) return false;
   const auto one = alone();
@@ -391,6 +396,7 @@ bool free_pinned(void* pointer) {
   when_host_touches(touched);
   mmap(pointer, up_to_page(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   s.freed_pinned[begin] = bytes;
+  any_was_pinned = true;
   constexpr std::size_t most = 4096;
   if (s.freed_pinned.size() > most) {
     munmap(reinterpret_cast<void*>(s.freed_pinned.begin()->first), s.freed_pinned.begin()->second);
@@ -398,6 +404,13 @@ bool free_pinned(void* pointer) {
   }
   s.pinned.erase(block);
   return true;
+}
+
+bool was_pinned(const void* pointer) {
+  if (!any_was_pinned) return false;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return is_freed(s, reinterpret_cast<std::uintptr_t>(pointer));
 }
 
 static void begins(State& s, Copy&& copy) {
@@ -616,6 +629,7 @@ std::string caller() { return watching() ? Place::here().line() : ""; }
 
 void at_end() {
   if (!watching()) return;
+  if (kernels_are_traced()) race_detector().program_ends();
   for (const std::string& failure : failures_nobody_looked_at()) found_mistake(failure);
   if (broken() != cudaSuccess) return;  // then nothing can be freed any more
   if (const void* const kernel = state().prints)

@@ -36,7 +36,8 @@ void all_freed();                                                           // c
 
 // Pinned memory, in pages of its own; null if there is none, or if the program is not watched.
 void* allocate_pinned(std::size_t bytes);
-bool free_pinned(void* pointer);  // for which nothing goes on any more; false if it is none of these
+bool free_pinned(void* pointer);       // for which nothing goes on any more; false if it is none of these
+bool was_pinned(const void* pointer);  // and is freed
 // Work of the transfer's stream. If that is not waited for, it goes on until the stream is.
 void copies(const Transfer& transfer, const void* to, const void* from, std::size_t bytes);
 void sets(const Transfer& transfer, const void* to, std::size_t bytes);

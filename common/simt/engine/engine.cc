@@ -129,7 +129,9 @@ void Worker::run(Launch& launch) {
 void Worker::explain(void (Worker::*how)()) {
   if (std::find(members_.begin(), members_.end(), worker) == members_.end()) worker = this;
   explaining_ = true;
+  worker->computing_ = true;  // the program's own code of the C++ library may run here
   (worker->*how)();
+  worker->computing_ = false;
   explaining_ = false;
 }
 

@@ -245,11 +245,8 @@ void Worker::explain_fault() {
     const std::string function = function_in_host_code(address);
     record(cudaErrorIllegalAddress, current_, at,
            address == nullptr ? "a call of a function by a null pointer"
-           : function.empty()
-               ? "a call of a function that is not there: its address is " + hexadecimal(address)
-               : "a call of " + function +
-                     ": on a GPU that is no address of the device's. Take it in device code, as the initial "
-                     "value of a __device__ variable, and copy that (cudaMemcpyFromSymbol)");
+           : function.empty() ? "a call of a function that is not there: its address is " + hexadecimal(address)
+                              : "a call of " + function);
     return;
   }
   if (fault_.misaligned) {

@@ -56,9 +56,12 @@ void failed() { ++failures; }
 void discarding() { failures_before = failures; }
 void discarded(const char* name, const char* file, int line) {
   if (!watched || failures == failures_before) return;
+  const std::string call =
+      std::string(name) + " at " + text(Site{file, line}) + " failed, and the program did not look: ";
   const std::lock_guard lock(said().mutex);
-  said().failures.push_back(std::string(name) + " at " + text(Site{file, line}) +
-                            " failed, and the program did not look: " + cudaGetErrorString(last_failure()));
+  auto& all = said().failures;  // a call in a loop once
+  if (std::none_of(all.begin(), all.end(), [&](const std::string& each) { return each.starts_with(call); }))
+    all.push_back(call + cudaGetErrorString(last_failure()));
 }
 void looked_at_last_error() {
   if (!watched) return;

@@ -136,7 +136,13 @@ std::string function_in_host_code(const void* address) {
   const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - addresses.begin);
   if (addresses.begin == nullptr || offset / TakenAddresses::of_each >= addresses.all.size()) return "";
   const Taken& taken = addresses.all[offset / TakenAddresses::of_each];
-  return kernel_name(taken.function) + ", whose address host code has taken at " + text(taken.by);
+  return taken_by_the_host(kernel_name(taken.function), taken.by);
+}
+
+std::string taken_by_the_host(const std::string& function, const Site& by) {
+  return function + ", whose address host code has taken at " + text(by) +
+         ": on a GPU that is no address of the device's. Take it in device code, as the initial value of a __device__ "
+         "variable, and copy that (cudaMemcpyFromSymbol)";
 }
 
 }  // namespace simt

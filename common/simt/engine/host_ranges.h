@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "simt/engine/types.h"
+
 namespace simt {
 
 // "its heap", "its stack"; null for everything else: device memory, constants, the engine's own.
@@ -12,7 +14,8 @@ const char* host_memory_at(std::uintptr_t address);
 
 // Where a device function seems to lie to host code: nothing is there, so that a call ends there.
 const void* address_in_host_code(const void* function, const char* file, int line);
-// "square, whose address host code has taken at mine.cu:7"; empty if it is no such address.
+// "square, whose address host code has taken at mine.cu:7: on a GPU .."; empty if it is no such address.
 std::string function_in_host_code(const void* address);
+std::string taken_by_the_host(const std::string& function, const Site& by);
 
 }  // namespace simt

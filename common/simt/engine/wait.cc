@@ -261,7 +261,8 @@ void Worker::not_in_mask(const Wait& wait, unsigned mask) {
 std::string Worker::absence(int lane, unsigned mask) const {
   if (!(mask >> lane & 1)) return "the mask " + mask_text(mask) + " does not name it";
   if (warps_[current_->warp].lanes[lane] == nullptr) return "the block has no such thread";
-  return "it has returned without it, as a lane does that leaves a loop early";  // a lane that waits is waited for
+  return "it has returned without it, as a lane does that leaves a loop early or skips a branch";  // a lane that waits
+                                                                                                   // is waited for
 }
 
 void Worker::different_collectives(const Warp& warp, const Collective& waiting, const Wait& wait) {

@@ -1,6 +1,10 @@
 #include "simt/front/front.h"
 
+#include "simt/engine/device_memory.h"
+#include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
+#include "simt/engine/host_ranges.h"
 
 namespace simt {
 
@@ -19,5 +23,25 @@ __attribute__((noinline)) bool end_dry_call() {
 const void* dry_called() { return address; }
 
 bool in_kernel() { return worker != nullptr && worker->in_kernel(); }
+
+void host_function_in_kernel(const char* name, const void* caller) {
+  worker->fail(
+      cudaErrorIllegalAddress, &worker->current(), line_of(caller),
+      std::string("a call of ") + name + ", which is the host's: a kernel can only call functions with __device__");
+}
+
+void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller) {
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(caller),
+               "a call of " + taken_by_the_host(kernel_name(function), {file, line}));
+}
+
+// Thrust's algorithms are loops of the host.
+void device_function_on_host(const char* name, const void* caller) {
+  if (!watching() || worker != nullptr || DeviceMemory::instance().all_open()) return;
+  found_mistake(
+      "host code calls, at " + line_of(caller) + ", " + name +
+      ", which is the device's, by the address that device code has of it: on a GPU that is no address of the "
+      "host's");
+}
 
 }  // namespace simt

@@ -101,6 +101,56 @@ decltype(auto) in_host_code(T&& named, const char* file = __builtin_FILE(), int 
     return std::forward<T>(named);
 }
 
+// What runs on one side may have been called by an address from the other, which is no function's on a GPU: said by the
+// function itself, if its address is taken somewhere.
+bool in_kernel();
+void host_function_in_kernel(const char* name, const void* caller);
+void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller);
+void device_function_on_host(const char* name, const void* caller);
+
+// The addresses that host code has of functions of both sides: of functions that call them, on the host alone.
+template <class Result, class... Arguments>
+struct OfBothSides {
+  struct Taken {
+    Result (*function)(Arguments...);
+    const char* file;
+    int line;
+  };
+  static constexpr std::size_t most = 8;
+  static inline Taken taken[most];
+
+  template <std::size_t i>
+  static Result call(Arguments... arguments) {
+    if (in_kernel())
+      function_of_both_in_kernel(reinterpret_cast<const void*>(taken[i].function), taken[i].file, taken[i].line,
+                                 __builtin_return_address(0));
+    return taken[i].function(std::forward<Arguments>(arguments)...);
+  }
+
+  template <std::size_t... i>
+  static auto* of(Result (*function)(Arguments...), const char* file, int line, std::index_sequence<i...>) {
+    Result (*found)(Arguments...) = function;  // if there are too many
+    const auto is = [&](Taken& each, Result (*caller)(Arguments...)) {
+      if (each.function != nullptr && each.function != function) return false;
+      if (each.function == nullptr) each = {function, file, line};
+      found = caller;
+      return true;
+    };
+    static_cast<void>((is(taken[i], call<i>) || ...));
+    return found;
+  }
+};
+template <class Result, class... Arguments>
+auto& of_both_sides(Result (*function)(Arguments...), const char* file = __builtin_FILE(),
+                    int line = __builtin_LINE()) {
+  using All = OfBothSides<Result, Arguments...>;
+  return *All::of(function, file, line, std::make_index_sequence<All::most>());
+}
+template <class T>  // no function
+T&& of_both_sides(T&& named) {
+  return std::forward<T>(named);
+}
+
 // An argument of printf() in device code: if it is a text, the device has to have it.
 template <class T>
 T printed(T argument) {
@@ -113,9 +163,6 @@ __attribute__((always_inline)) inline const char* printed(const char* text) {
 }
 __attribute__((always_inline)) inline const char* printed(char* text) { return printed(const_cast<const char*>(text)); }
 #endif
-
-// For functions of both sides whose two bodies differ.
-bool in_kernel();
 
 // Behind all static shared variables (g++ lays them out from the last to the first), so that what is written far beyond
 // them does not reach the engine's own variables (shared_memory.h). A shared library has no room for it.

@@ -84,10 +84,12 @@ class Rewriter {
     find_kernels();
     find_own_allocators();
     walk();
+    guard_functions();
     if (host) {
       host->find_kernels();
       host->find_own_allocators();
       host->walk();
+      host->guard_functions();
       host->find_mentions(/*says_host=*/true, /*says_device=*/false);
       take_bodies(*host);
     }
@@ -472,6 +474,7 @@ class Rewriter {
     // Functions of the host with a kernel's name: its launch is told from them by its arguments, too.
     for (Place i = 1; i < size(); ++i) {
       if (at(i + 1) != "(" || !is_word(i) || !is_word(i - 1) || is_statement_keyword(at(i - 1))) continue;
+      if (of_the_engine_[i]) continue;
       const auto found = known_.find(std::string(at(i)));
       if (found == known_.end() || at(past(i + 1)) != "{") continue;
       if (!has(statement_begin(i), i, "__global__")) found->second.parameter_types.insert("of the host");
@@ -520,6 +523,9 @@ class Rewriter {
     }
     for (const std::string& parameter : kernel.template_parameters) {
       std::string name = parameter.substr(0, parameter.find('='));
+      // To a function, or an array.
+      if (const std::size_t pointer = std::min(name.find("(*"), name.find("(&")); pointer != std::string::npos)
+        name = name.substr(pointer, name.find(')', pointer) - pointer);
       name.erase(name.find_last_not_of(' ') + 1);
       const std::size_t before = name.find_last_of(" .>*&");
       if (before == std::string::npos) return;  // it has no name
@@ -567,6 +573,7 @@ class Rewriter {
             const bool kernel = has(statement, i, "__global__"), device = has(statement, i, "__device__");
             note_function(statement, i, kernel || device);
             functions_.push_back({i, {}, !kernel && (!device || has(statement, i, "__host__")), kernel || device});
+            if (!kernel && !of_the_engine_[i]) note_guarded(statement, i);
           }
           if (!in_member()) statement = i + 1;
         } else if (text == "}") {
@@ -578,6 +585,8 @@ class Rewriter {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
           launch(i);
+        } else if (text == "[") {
+          note_lambda(i);
         }
         continue;
       }
@@ -846,6 +855,10 @@ class Rewriter {
   Place whole_statement_begin(Place i) const {
     for (;;) {
       i = statement_begin(i);
+      if (i > 1 && at(i) == "," && at(i - 1) == "}" && partner_[i - 1] != nowhere) {  // behind {"square", square}
+        i = partner_[i - 1];
+        continue;
+      }
       if (i < 2 || (at(i - 1) != "(" && at(i - 1) != "{")) return i;
       const std::string_view before = at(i - 2);
       if (at(i - 1) == "{" && before != "=" && before != "," && before != "{" && before != "]") return i;
@@ -914,23 +927,37 @@ class Rewriter {
       return has(begin, i, "__host__") || (!has(begin, i, "__device__") && !has(begin, i, "__global__"));
     });
   }
+  bool is_behind_a_type(Place i) const {  // int* name
+    const std::string_view before = at(i - 1);
+    return (before == "*" || before == "&") &&
+           ((is_word(i - 2) && !is_statement_keyword(at(i - 2))) || at(i - 2) == ">" || at(i - 2) == before);
+  }
   bool means_a_variable(std::string_view name) const {
     return any_outside_functions(name, [&](Place i) {
       if (at(i + 1) == "(" || at(i + 1) == "<") return false;
       const std::string_view before = at(i - 1);
       return (is_word(i - 1) && !is_statement_keyword(before)) || before == ">" || in_enumeration(i) ||
-             ((before == "*" || before == "&") && (is_word(i - 2) || at(i - 2) == ">" || at(i - 2) == before)) ||
-             (before == "," && in_a_list_of_variables(i));
+             is_behind_a_type(i) || (before == "," && in_a_list_of_variables(i));
     });
+  }
+  // Whether the brace is that of a value: `= {..}`, `table[] {{..}, ..}`, `vector<T>{..}`.
+  bool begins_values(Place open) const {
+    while (open > 0 && at(open - 1) == "{") --open;
+    if (open == 0) return false;
+    const std::string_view before = at(open - 1);
+    return before == "=" || before == "," || before == "(" || before == "]" || before == ">" || before == "return" ||
+           (is_word(open - 1) && !is_statement_keyword(before));
   }
   // `int a, name;`
   bool in_a_list_of_variables(Place i) const {
+    const Place name = i;
     while (i-- > 0) {
       const std::string_view text = at(i);
+      if (text == "<")  // of a template's arguments?
+        if (const Place close = close_of_angle(i); close != nowhere && close > name) return false;
       if (text == "(" || text == "[") return at(i - 1) == "for";
-      if (text == "{")
-        return at(i - 1) != "=" && at(i - 1) != "," && !(is_word(i - 1) && !is_statement_keyword(at(i - 1)));
-      if (text == ";" || text == "}") return true;
+      if (text == "{" && begins_values(i)) return false;
+      if (text == "{" || text == ";" || text == "}") return true;
       if ((text == ")" || text == "]") && partner_[i] != nowhere) i = partner_[i];
     }
     return true;
@@ -944,8 +971,10 @@ class Rewriter {
 
   // Whether the name stands where a value is used: and not in a template's arguments, or in what is never computed.
   bool is_a_value(Place i) const {
-    const std::string_view after = at(past_name(i));
-    if (after != "," && after != ")" && after != ";" && after != "}" && after != ":" && after != "?") return false;
+    static const std::set<std::string_view> enders = {",", ")", ";", "}", ":", "?", "&", "|"};
+    const Place past = past_name(i);
+    const std::string_view after = at(past);
+    if (!enders.contains(after) && !((after == "=" || after == "!") && at(past + 1) == "=")) return false;
     Place before = i - 1;
     while (at(before) == "::") before -= is_word(before - 1) ? 2 : 1;
     if (at(before) == "&") --before;
@@ -986,10 +1015,9 @@ class Rewriter {
       } else if (function != device_functions_.end() && !a_variable && is_a_value(each.name)) {
         if (function->second.signatures.size() > 1 || (function->second.is_template && after == each.name + 1))
           continue;
-        if (of_both && !in_a_launch(each.name)) continue;
         Place begin = each.name;
         while (begin > 1 && at(begin - 1) == "::") begin -= is_word(begin - 2) ? 2 : 1;
-        edits_[begin].before += "::simt::in_host_code(";
+        edits_[begin].before += of_both ? "::simt::of_both_sides(" : "::simt::in_host_code(";
         edits_[after - 1].after += ")";
       }
     }
@@ -1005,15 +1033,51 @@ class Rewriter {
               : "host code calls " + name + "(), which is the device's: it needs __host__ __device__");
   }
 
-  // Is it an argument of a kernel's?
-  bool in_a_launch(Place i) const {
-    while (i-- > 0) {
-      const std::string_view text = at(i);
-      if (text == "(") return i > 2 && at(i - 1) == ">" && at(i - 2) == ">" && at(i - 3) == ">";
-      if (text == ";" || text == "{") return false;
-      if ((text == ")" || text == "]" || text == "}") && partner_[i] != nowhere) i = partner_[i];
-    }
-    return false;
+  // A function of one side, or a lambda of the host's, that may be called by its address.
+  struct Guarded {
+    std::string_view name;
+    Place body;
+    bool on_host;
+  };
+
+  void note_guarded(Place statement, Place open) {
+    const Declaration d = declaration(statement);
+    const bool device = has(statement, open, "__device__");
+    if (!d.is_function || d.is_operator || d.body != open || (device && has(statement, open, "__host__"))) return;
+    if (has(d, "constexpr") || has(d, "consteval") || d.name == "main") return;
+    if (has(d.begin, d.parameters - 1, d.name)) return;  // P::P()
+    const bool member = scopes_.size() > 1 && scopes_[scopes_.size() - 2].kind == Scope::type;
+    if (!member || has(d, "static")) guarded_.push_back({d.name, open, !device});
+  }
+
+  // Those whose names stand somewhere as a value; and lambdas that capture nothing.
+  void guard_functions() {
+    std::set<std::string_view> names;
+    for (const Guarded& each : guarded_) names.insert(each.name);
+    std::set<std::string_view> taken;
+    for (Place i = 1; i < size(); ++i)
+      if (is_word(i) && names.contains(at(i)) && !taken.contains(at(i)) && is_a_value(i)) taken.insert(at(i));
+    for (const auto& [name, body, on_host] : guarded_)
+      if (taken.contains(name)) guard_function(std::string(name), body, on_host);
+    for (const Place body : lambdas_) guard_function("a lambda function", body, true);
+  }
+
+  void guard_function(const std::string& name, Place body, bool on_host) {
+    edits_[body].after += std::string(" if (!__builtin_is_constant_evaluated() && ") +
+                          (on_host ? "::simt::in_kernel()) ::simt::host_function_in_kernel"
+                                   : "!::simt::in_kernel()) ::simt::device_function_on_host") +
+                          "(\"" + name + "\", __builtin_return_address(0));";
+  }
+
+  // `[](float x) { return x + 1; }` in host code.
+  void note_lambda(Place i) {
+    if (at(i + 1) != "]" || of_the_engine_[i] || (!scopes_.empty() && scopes_.back().device)) return;
+    static const std::set<std::string_view> before = {"(", ",", "=", "{", "return", "+", "?", ":", "&", "|", ";", "}"};
+    if (i == 0 || !before.contains(at(i - 1)) || (at(i + 2) != "(" && at(i + 2) != "{")) return;
+    Place body = at(i + 2) == "(" ? past(i + 2) : i + 2;
+    while (body < size() && at(body) != "{" && at(body) != ";" && at(body) != ")" && at(body) != ",") ++body;
+    if (at(body) == "{" && !has(statement_begin(i), body, "constexpr") && !has(i, body, "__device__"))
+      lambdas_.push_back(body);
   }
 
   bool unevaluated(Place i) const {
@@ -1043,8 +1107,8 @@ class Rewriter {
   bool is_declared_between(Place from, Place to, std::string_view name) const {
     for (Place i = from + 1; i < to; ++i)
       if (at(i) == name && at(i - 1) != "." && at(i - 1) != "->" &&
-          ((is_word(i - 1) && !is_statement_keyword(at(i - 1))) || at(i - 1) == "*" || at(i - 1) == "&" ||
-           at(i - 1) == ">" || (at(i - 1) == "," && in_a_list_of_variables(i))))
+          ((is_word(i - 1) && !is_statement_keyword(at(i - 1))) || at(i - 1) == ">" || is_behind_a_type(i) ||
+           (at(i - 1) == "," && in_a_list_of_variables(i))))
         return true;
     return false;
   }
@@ -1481,7 +1545,9 @@ class Rewriter {
   std::map<std::string_view, OfTheDevice> device_functions_;
   std::set<std::string_view> host_arrays_;
   std::vector<Mention> mentions_;
-  std::string constants_;  // all of them: the sum of their sizes
+  std::vector<Guarded> guarded_;
+  std::vector<Place> lambdas_;  // the braces before their bodies
+  std::string constants_;       // all of them: the sum of their sizes
   Place last_constant_ = nowhere;
   std::vector<Wrong> mistakes_;
   bool has_main_ = false;

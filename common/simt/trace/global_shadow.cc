@@ -117,6 +117,7 @@ void GlobalShadow::allocated(const void* address, std::size_t bytes, bool writte
 }
 
 void GlobalShadow::freed(const void* address, std::size_t bytes) {
+  settle();
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   for (std::uintptr_t place = begin / page_bytes; place <= (begin + bytes - 1) / page_bytes; ++place)
     pages_.erase(place);
@@ -384,9 +385,9 @@ void GlobalShadow::launch_begins() {
 
 void GlobalShadow::launch_ends() {
   settle();
-  for (const auto& [pc, message] : std::exchange(beside_sets_, {})) {
+  for (const auto& [pc, compares, message] : std::exchange(beside_sets_, {})) {
     const Setter& setter = setters_[pc];
-    if (setter.one_value && (setter.looks || setter.together))
+    if (setter.one_value && (setter.looks || setter.together || (setter.one_place && compares)))
       noted(message +
             ": all threads that write there store the same value, so the read finds that or the old one. That is "
             "right if it does not matter which, nor how many threads find the old one");
@@ -546,33 +547,88 @@ bool GlobalShadow::of_this_thread(const Event& event, const MemoryAccess& now) c
   return event.slice >= first_slice_ && event.thread == now.thread && slice_of(event).block == block_;
 }
 
-void GlobalShadow::note_set(const MemoryAccess& a, const Cell& cell) {
+// The cell is that of its first byte.
+void GlobalShadow::note_store(const MemoryAccess& a, const Cell& cell) {
+  stored_ = {a, blockIdx, block_, nullptr, false, false, false, {}};
+  std::memcpy(stored_.old.data(), reinterpret_cast<const void*>(a.address), a.size);
+  stored_.first = stored_.old[0] == '\xff' && !is_written(a.address, a.size);  // what new memory is filled with
   const std::int32_t pc = near(a.pc);
   std::int32_t& known = several_values_[static_cast<std::uint32_t>(pc) % several_values_.size()];
-  if (known == pc) return;
+  if (a.is_volatile || known == pc) return;
   Setter& setter = setters_[pc];
-  if (a.size > setting_.old.size()) setter.one_value = false;
   if (!setter.one_value) {
     known = pc;
     return;
   }
-  setting_ = {&setter, a.address, a.size, false, false, {}};
-  for (const Event& read : cell.read) setting_.looked = setting_.looked || of_this_thread(read, a);
-  setting_.again = cell.written.slice >= first_slice_ && !of_this_thread(cell.written, a);
-  std::memcpy(setting_.old.data(), reinterpret_cast<const void*>(a.address), a.size);
+  stored_.setter = &setter;
+  for (const Event& read : cell.read) stored_.looked = stored_.looked || of_this_thread(read, a);
+  stored_.again = cell.written.slice >= first_slice_ && !of_this_thread(cell.written, a);
 }
 
-void GlobalShadow::compare_set() {
-  const Setting now = std::exchange(setting_, {});
-  Setter& setter = *now.setter;
+void GlobalShadow::compare_set(const MemoryAccess& now) {
+  Setter& setter = *stored_.setter;
   const auto* const stored = reinterpret_cast<const char*>(now.address);
   if (setter.size == 0) {
     setter.size = now.size;
+    setter.place = now.address;
     std::memcpy(setter.value.data(), stored, now.size);
   } else if (setter.size != now.size || std::memcmp(setter.value.data(), stored, now.size) != 0) {
     setter.one_value = false;
   }
-  if (!now.looked || (!now.again && std::memcmp(now.old.data(), stored, now.size) == 0)) setter.looks = false;
+  if (setter.place != now.address) setter.one_place = false;
+  if (!stored_.looked || (!stored_.again && std::memcmp(stored_.old.data(), stored, now.size) == 0))
+    setter.looks = false;
+}
+
+// What is known of a place, before the store that comes now.
+GlobalShadow::Change GlobalShadow::change_before(const Event& written) const {
+  if (written.slice < first_slice_ || written.change == Change::no) return Change::no;
+  const Slice& its = slice_of(written);
+  if (its.epoch < epoch_) return Change::no;
+  return its.block == block_ && its.interval < interval_ ? Change::earlier : written.change;
+}
+
+// Whether the reader finds the same before that store and behind it.
+bool GlobalShadow::finds_no_change(const Event& written) const {
+  return written.change == Change::no || (written.change == Change::earlier && slice_of(written).block == block_);
+}
+
+void GlobalShadow::compare_stored() {
+  const MemoryAccess now = std::exchange(stored_.now, {});
+  if (worker == nullptr) return stored_over_.clear();  // the launch has failed
+  const auto* const stored = reinterpret_cast<const char*>(now.address);
+  const bool same = !stored_.first && std::memcmp(stored_.old.data(), stored, now.size) == 0;
+  if (stored_.setter != nullptr) compare_set(now);
+  if (!same && !stored_.first) unchanged_.changes(now.pc);
+  const auto changes = [&](std::uintptr_t at, std::size_t bytes) {
+    const std::size_t i = at - now.address, n = std::min(bytes, now.size - i);
+    return stored_.first || std::memcmp(stored_.old.data() + i, stored + i, n) != 0;
+  };
+  for (std::uintptr_t at = now.address; !same && at < now.address + now.size;) {
+    Page* const page = page_at(at, false);
+    if (page == nullptr) break;
+    if (changes(at, page->step())) page->cell(at).written.change = Change::yes;
+    at += page->step();
+  }
+  for (const auto& [address, before] : stored_over_) {
+    if (before.access == Access::write) {
+      store_over(before, now, same);
+    } else if (const Page* const page = page_at(address, false); changes(address, page->step())) {
+      race(before, now, stored_.block, stored_.block_number);
+    } else {
+      unchanged(before, now, stored_.block, stored_.block_number);
+    }
+  }
+  stored_over_.clear();
+}
+
+// A read beside a store of what was there.
+void GlobalShadow::unchanged(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) {
+  const void *const store = now.access == Access::write ? now.pc : far(before.pc), *const read =
+                                                                                       now.access == Access::write
+                                                                                           ? far(before.pc)
+                                                                                           : now.pc;
+  unchanged_.beside(store, read, worker->launch().kernel, [&] { return message_of(before, now, block, block_number); });
 }
 
 void GlobalShadow::read_only(const MemoryAccess& a) {
@@ -600,9 +656,11 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
       said_.insert(static_cast<std::uint32_t>(near(a.pc))).second && !full_)
     found_mistake(here(a.pc) + "read of " + bytes_text(a.size) +
                   " of global memory that nobody has written (cudaMalloc does not clear it)");
-  const Event now = {
+  Event now = {
       near(a.pc), slice_,       shadow.clock_of(in_cluster(a.thread, worker)), static_cast<std::uint16_t>(a.thread),
       a.access,   a.is_volatile};
+  // Of other stores it is known at once that they change something, or it is taken for granted.
+  const bool stores = a.access == Access::write && a.size <= stored_.old.size();
   for (std::uintptr_t at = a.address; at < a.address + a.size;) {
     Page* const page = with_cells(at, (a.address | a.size) % 4);
     if (page == nullptr) return;
@@ -628,11 +686,20 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         check(cell.written);
         if (writes(a.access)) page->each_read(at, check);
       }
-      if (a.access == Access::write && !a.is_volatile && at == a.address) note_set(a, cell);
-      if (races_with(cell.written)) race(cell.written, a);
+      if (stores && at == a.address) note_store(a, cell);
+      const auto found = [&](const Event& before) {
+        if (stores && !is_atomic(before.access))
+          stored_over_.push_back({at, before});
+        else if (a.access == Access::read && before.access == Access::write && finds_no_change(before))
+          unchanged(before, a, blockIdx, block_);
+        else
+          race(before, a, blockIdx, block_);
+      };
+      if (races_with(cell.written)) found(cell.written);
       if (writes(a.access)) {
         for (const Event& read : cell.read)
-          if (races_with(read)) race(read, a);
+          if (races_with(read)) found(read);
+        if (stores) now.change = change_before(cell.written);
         // A thread's own plain write still counts behind its atomic one.
         const bool behind = is_flag && cell.written.slice == slice_ && cell.written.thread == now.thread &&
                             !is_atomic(cell.written.access) && !cell.written.is_volatile;
@@ -689,44 +756,37 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
   return message;
 }
 
-void GlobalShadow::race(const Event& before, const MemoryAccess& now) {
-  const std::uint64_t pair = pair_of(before.pc, near(now.pc));
-  if (said_.contains(pair)) return;
-  if (before.access == Access::write && now.access == Access::write && now.size <= stored_.old.size()) {
-    stored_ = {before, now, blockIdx, block_, {}};
-    std::memcpy(stored_.old.data(), reinterpret_cast<const void*>(now.address), now.size);
-    unsettled_ = true;
-    return;
-  }
-  said_.insert(pair);
+void GlobalShadow::race(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) {
+  if (!said_.insert(pair_of(before.pc, near(now.pc))).second) return;
+  const bool stores = now.access == Access::write;
+  if (!stores || before.access != Access::write)
+    unchanged_.races(stores ? now.pc : far(before.pc), stores ? far(before.pc) : now.pc);
   if (!said_lines_.insert(line_of(now.pc) + " " + line_of(far(before.pc))).second) return;
-  const std::string message = message_of(before, now, blockIdx, block_);
+  const std::string message = message_of(before, now, block, block_number);
   // Many a correct program looks at a minimum, say, before it updates it.
   const auto pair_is = [&](Access one, Access other) {
     return (before.access == one && now.access == other) || (before.access == other && now.access == one);
   };
-  if (pair_is(Access::read, Access::atomic))
+  if (pair_is(Access::read, Access::atomic)) {
     noted(message + ": the read may be of an old value");
-  else if (pair_is(Access::read, Access::write) && !before.is_volatile && !now.is_volatile)
-    beside_sets_.push_back({now.access == Access::write ? near(now.pc) : before.pc, message});
-  else
+  } else if (pair_is(Access::read, Access::write) && !before.is_volatile && !now.is_volatile) {
+    const auto [set, read] =
+        now.access == Access::write ? std::pair(now.pc, far(before.pc)) : std::pair(far(before.pc), now.pc);
+    beside_sets_.push_back({near(set), code_at(read) == AccessCode::compares_with_a_number, message});
+  } else {
     found_mistake(message);
+  }
 }
 
-// The two threads may have stored the same, which is no mistake.
-void GlobalShadow::compare_stored() {
-  unsettled_ = false;
-  const auto& [before, now, block, block_number, old] = stored_;
+// Two threads have stored; the same, which is no mistake?
+void GlobalShadow::store_over(const Event& before, const MemoryAccess& now, bool same) {
   const std::uint64_t pair = pair_of(before.pc, near(now.pc));
-  const bool same = std::memcmp(old.data(), reinterpret_cast<const void*>(now.address), now.size) == 0;
   for (const std::int32_t pc : {before.pc, near(now.pc)})
     if (same) setters_[pc].together = true;
-  if (same ? !same_.insert(pair).second : !said_.insert(pair).second) return;
-  if (same)
+  if (!same) return race(before, now, stored_.block, stored_.block_number);
+  if (same_.insert(pair).second)
     noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line_of(now.pc) +
           ": several threads store the same value to the same global memory, which does no harm");
-  else if (said_lines_.insert(line_of(now.pc) + " " + line_of(far(before.pc))).second)
-    found_mistake(message_of(before, now, block, block_number));
 }
 
 }  // namespace simt

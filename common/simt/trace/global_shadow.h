@@ -10,8 +10,10 @@
 //
 // No mistake, but worth a note: several threads store the same value; or one reads what another stores, where all
 // stores of that launch by the same instruction store one value, and each of them comes behind its thread's look at the
-// old one, or several threads store to one place, as at the next level of a graph. (The reader finds the old value or
-// that one.) What the instruction stores is known when the launch ends.
+// old one, or several threads store to one place, as at the next level of a graph, or it stores to one place alone and
+// the reader only compares what it finds with a constant, as a flag that ends a search. (The reader finds the old value
+// or that one.) What the instruction stores is known when the launch ends. And one reads beside a store of what was
+// there already (unchanged.h).
 //
 // Within a block, accesses are ordered as those of shared memory are (shadow.h). Between blocks of a launch, only by
 // the grid's barrier, and by a flag: one thread writes (an atomic function or a volatile store) what another one then
@@ -37,11 +39,14 @@
 #include "simt/engine/observer.h"
 #include "simt/trace/shadow.h"
 #include "simt/trace/stream_order.h"
+#include "simt/trace/unchanged.h"
 
 namespace simt {
 
 class GlobalShadow {
  public:
+  explicit GlobalShadow(UnchangedStores& unchanged) : unchanged_(unchanged) {}
+
   // The host's part. Managed memory counts as written: nobody sees what the host does there.
   void allocated(const void* address, std::size_t bytes, bool written);
   void freed(const void* address, std::size_t bytes);
@@ -82,8 +87,7 @@ class GlobalShadow {
   void read_only(const MemoryAccess& access);  // by __ldg()
   // Another access has happened: that of the store before is done, whose value is known now.
   void settle() {
-    if (unsettled_) compare_stored();
-    if (setting_.setter != nullptr) compare_set();
+    if (stored_.now.size != 0) compare_stored();
   }
 
   // The part that belongs to one block, while others run.
@@ -92,13 +96,17 @@ class GlobalShadow {
   void unpark(const Parked& parked);
 
  private:
+  // Whether what a store has left is another value than before the launch; `earlier`: only for other blocks, since a
+  // barrier of its own block lies between the change and the store.
+  enum class Change : std::uint8_t { yes, earlier, no };
   struct Event {
     std::int32_t pc = 0;      // from an address in this program
     std::uint32_t slice = 0;  // 0: never
     std::uint32_t clock = 0;  // of the thread (shadow.h)
     std::uint16_t thread = 0;
     Access access = Access::read;
-    bool is_volatile = false;
+    bool is_volatile : 1 = false;
+    Change change : 2 = Change::yes;
   };
   // Of four bytes, or of one where bytes are accessed.
   struct Cell {
@@ -176,11 +184,15 @@ class GlobalShadow {
   bool told(const Event& before, const Slice& its, std::uint64_t block, std::uint16_t thread, std::uint32_t interval,
             std::uint32_t acquired, bool everything);
   void synchronise(const MemoryAccess& access, const Shadow& shadow);
-  void race(const Event& before, const MemoryAccess& now);
+  void race(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number);
   std::string message_of(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) const;
+  void note_store(const MemoryAccess& access, const Cell& cell);
   void compare_stored();
-  void compare_set();
-  void note_set(const MemoryAccess& access, const Cell& cell);
+  void compare_set(const MemoryAccess& now);
+  void store_over(const Event& before, const MemoryAccess& now, bool same);
+  Change change_before(const Event& written) const;
+  bool finds_no_change(const Event& written) const;
+  void unchanged(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number);
   bool of_this_thread(const Event& event, const MemoryAccess& now) const;
 
   // Launches and copies, where there are several streams, by the first slice of each.
@@ -239,43 +251,45 @@ class GlobalShadow {
   std::unordered_set<std::uint64_t> said_;  // pairs of instructions, or one
   std::unordered_set<std::string> said_lines_;
 
-  // A store of which it is not known yet whether it changes anything.
-  struct Stored {
-    Event before;
-    MemoryAccess now = {};
-    uint3 block = {};
-    std::uint64_t block_number = 0;
-    std::array<char, 16> old = {};
-  };
-
   // What is known of an instruction that stores, in this launch.
   struct Setter {
     bool one_value = true;  // it stores that alone
     bool looks = true;      // at the place before, where it finds another value
     bool together = false;  // several threads have stored to one place, which nothing orders
+    bool one_place = true;
+    std::uintptr_t place = 0;
     std::size_t size = 0;
     std::array<char, 16> value = {};
   };
   std::unordered_map<std::int32_t, Setter> setters_;
   std::array<std::int32_t, 64> several_values_ = {};  // most of those that store more than one value
-  struct Setting {
-    Setter* setter = nullptr;
-    std::uintptr_t address = 0;
-    std::size_t size = 0;
+  // The last store, of which it is not known yet whether it changes anything, and what it races with, if it does.
+  struct Stored {
+    MemoryAccess now = {};  // of no bytes: none
+    uint3 block = {};
+    std::uint64_t block_number = 0;
+    Setter* setter = nullptr;            // if it is one that stores one value so far
     bool looked = false, again = false;  // another thread has stored there
+    bool first = false;                  // nobody had written there
     std::array<char, 16> old = {};
   };
-  Setting setting_;
+  Stored stored_;
+  struct Before {
+    std::uintptr_t address;
+    Event event;
+  };
+  std::vector<Before> stored_over_;
+
   struct BesideASet {
     std::int32_t setter;
+    bool compares;  // the read only compares what it finds
     std::string message;
   };
   std::vector<BesideASet> beside_sets_;  // reads that race with one
-  std::uint32_t awaited_from_ = 0;       // of one stream: what comes from this slice on the host has not waited for
+  UnchangedStores& unchanged_;
+  std::uint32_t awaited_from_ = 0;  // of one stream: what comes from this slice on the host has not waited for
 
   std::unordered_set<std::uint64_t> same_;  // pairs of instructions that have stored the same
-  bool unsettled_ = false;
-  Stored stored_;
 };
 
 }  // namespace simt

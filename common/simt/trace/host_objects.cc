@@ -6,6 +6,7 @@
 #include "simt/cuda/launch_syntax.h"
 #include "simt/engine/device_memory.h"
 #include "simt/engine/device_variables.h"
+#include "simt/engine/diagnosis.h"
 #include "simt/engine/findings.h"
 #include "simt/engine/modules.h"
 
@@ -50,8 +51,18 @@ bool HostObjects::has(std::uintptr_t object) {
   return on_device_.contains(object);
 }
 
+void HostObjects::made_by_kernel(const void* object) {
+  if (!watching() || !reached_by_kernels(object)) return;
+  const std::lock_guard lock(mutex_);
+  any_of_kernels_ = from_device_.insert(reinterpret_cast<std::uintptr_t>(object)).second || any_of_kernels_;
+}
+
 void HostObjects::made(const void* object) {
   if (!watching()) return;
+  if (any_of_kernels_) {
+    const std::lock_guard lock(mutex_);
+    from_device_.erase(reinterpret_cast<std::uintptr_t>(object));
+  }
   if (!reached_by_kernels(object) &&
       !(host_checks::kernels_reach_host() && host_checks::registered(object).begin != nullptr))
     return;
@@ -63,19 +74,31 @@ void HostObjects::copied(const void* to, const void* from, std::size_t bytes) {
   const auto a = reinterpret_cast<std::uintptr_t>(from), b = reinterpret_cast<std::uintptr_t>(to);
   const bool to_device = reached_by_kernels(to), from_device = reached_by_kernels(from);
   const std::lock_guard lock(mutex_);
-  erase(to_device ? on_device_ : from_device_, b, bytes);
+  for (auto* const each : {&on_device_, &from_device_}) erase(*each, b, bytes);
   for (std::size_t i = (8 - a % 8) % 8; i + 8 <= bytes; i += 8) {
     if (table_of(static_cast<const char*>(from) + i) == nullptr) continue;
     const bool of_the_host = from_device ? on_device_.contains(a + i) : !from_device_.contains(a + i);
     if (to_device && of_the_host) any_ = on_device_.insert(b + i).second || any_;
-    if (!to_device && !of_the_host) from_device_.insert(b + i);
+    if (!of_the_host) any_of_kernels_ = from_device_.insert(b + i).second || any_of_kernels_;
   }
 }
 
-void HostObjects::forget(const void* memory, std::size_t bytes) {
-  if (!any_) return;
+// A virtual call reads the address of the table from the object, and then an entry of the table.
+void HostObjects::host_reads(const void* pc, const void* address) {
+  static thread_local const void* object = nullptr;
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  if (object != nullptr && is_in_table(a, object))
+    found_mistake("host code makes, at " + line_of(pc) +
+                  ", a virtual call for an object that a kernel has made: its table of functions is the device's; only "
+                  "what host code has made can be called so there");
   const std::lock_guard lock(mutex_);
-  erase(on_device_, reinterpret_cast<std::uintptr_t>(memory), bytes);
+  object = from_device_.contains(a) ? address : nullptr;
+}
+
+void HostObjects::forget(const void* memory, std::size_t bytes) {
+  if (!any_ && !any_of_kernels_) return;
+  const std::lock_guard lock(mutex_);
+  for (auto* const each : {&on_device_, &from_device_}) erase(*each, reinterpret_cast<std::uintptr_t>(memory), bytes);
 }
 
 void HostObjects::argument(const void* object) {

@@ -50,6 +50,7 @@ void RaceDetector::launch_begins(const Launch& launch) {
   looks_.clear();
   undefined_at_.clear();
   stored_last_ = {};
+  stored_ = {};
   object_ = 0;
   if (global_) global_->launch_begins();
   const unsigned threads = launch.block.x * launch.block.y * launch.block.z, blocks = launch.cluster_blocks();
@@ -65,6 +66,7 @@ void RaceDetector::launch_begins(const Launch& launch) {
 void RaceDetector::launch_ends() {
   settle();
   if (global_) global_->launch_ends();
+  unchanged_.launch_ends();
 }
 
 void RaceDetector::block_ends() {
@@ -114,15 +116,35 @@ void RaceDetector::settle() {
   if (!global_) return;
   global_->settle();
   if (stored_last_.size != 0) check_stored_last();
-  if (!stored_.mistake) return;
-  const Shadow::Mistake mistake = *std::exchange(stored_.mistake, std::nullopt);
-  const MemoryAccess& now = stored_.now;
+  if (stored_.now.size != 0) settle_stored();
+}
+
+void RaceDetector::settle_stored() {
+  const MemoryAccess now = std::exchange(stored_.now, {});
+  const auto mistake = std::exchange(stored_.mistake, std::nullopt);
   const bool same = std::memcmp(stored_.old.data(), reinterpret_cast<const void*>(now.address), now.size) == 0;
-  if (same && !same_.insert(now.pc).second) return;
-  const std::string line = line_of(now.pc);
-  if (!same) worker->fail_of(now.thread, line, message_of(mistake, now.access, now.size, in_cluster(now.thread)));
-  noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line +
-        ": several threads store the same value to the same shared memory, which does no harm");
+  if (!same && shadow_.changed(now.offset, now.size)) unchanged_.changes(now.pc);
+  if (!mistake) return;
+  if (!same) {
+    unchanged_.forget(worker->launch().kernel);
+    worker->fail_of(now.thread, line_of(now.pc), message_of(*mistake, now.access, now.size, in_cluster(now.thread)));
+  }
+  if (mistake->other.access == Access::read) return unchanged(*mistake, now);
+  if (same_.insert(now.pc).second)
+    noted("kernel " + kernel_name(worker->launch().kernel) + ", at " + line_of(now.pc) +
+          ": several threads store the same value to the same shared memory, which does no harm");
+}
+
+// A race, if the store were not one of what was there.
+void RaceDetector::unchanged(const Shadow::Mistake& mistake, const MemoryAccess& now) {
+  const auto [store, read] =
+      writes(now.access) ? std::pair(now.pc, mistake.other.pc) : std::pair(mistake.other.pc, now.pc);
+  const void* const kernel = worker->launch().kernel;
+  unchanged_.beside(store, read, kernel, [&] {
+    return "kernel " + kernel_name(kernel) + ", block " + text(blockIdx) + ", thread " +
+           text(index_of(now.thread, blockDim)) + ", at " + line_of(now.pc) + ": " +
+           message_of(mistake, now.access, now.size, in_cluster(now.thread));
+  });
 }
 
 void RaceDetector::settle_looks() {
@@ -279,7 +301,12 @@ void RaceDetector::check_shared(const MemoryAccess& a) {
       report(*mistake, (writes(a.access) ? "write of " : "read of ") + std::to_string(a.size) + " bytes", a.pc);
   if (global_ && is_atomic(a.access))
     if (const void* const read = shadow_.read_by(thread, a.offset)) before_updates_.insert(read);
-  const auto mistake = shadow_.access(a.offset, a.size, thread, a.access, a.pc, global_ && a.is_volatile);
+  const bool stores = global_ && a.access == Access::write && a.size <= stored_.old.size();
+  const auto mistake = shadow_.access(a.offset, a.size, thread, a.access, a.pc, global_ && a.is_volatile, stores);
+  if (stores) {
+    stored_.now = a;
+    std::memcpy(stored_.old.data(), reinterpret_cast<const void*>(a.address), a.size);
+  }
   if (!mistake) return;
   if (global_ && mistake->kind == Shadow::Mistake::race) {
     const bool reads_now = a.access == Access::read;
@@ -289,12 +316,12 @@ void RaceDetector::check_shared(const MemoryAccess& a) {
       return;
     }
   }
-  if (global_ && mistake->kind == Shadow::Mistake::race && a.access == Access::write &&
-      mistake->other.access == Access::write && a.size <= stored_.old.size()) {
-    stored_ = {mistake, a, {}};
-    std::memcpy(stored_.old.data(), reinterpret_cast<const void*>(a.address), a.size);
+  if (mistake->kind == Shadow::Mistake::race && stores && !is_atomic(mistake->other.access)) {
+    stored_.mistake = mistake;
     return;
   }
+  if (mistake->kind == Shadow::Mistake::race && a.access == Access::read && mistake->other.is_unchanged)
+    return unchanged(*mistake, a);
   if (!global_ || mistake->kind != Shadow::Mistake::uninitialised) return report(*mistake, a.access, a.size, a.pc);
   if (a.access == Access::read && shadow_.some_written(a.offset, a.size)) return;
   // If a thread writes it before the next barrier, that is a race, and the shadow will say so.
@@ -372,6 +399,9 @@ void RaceDetector::check_host_memory(const MemoryAccess& a) {
   if (worker->on_a_fiber(a.address) || !from_the_kernel(a.pc)) return;
   const char* const kind = host_memory_at(a.address);
   if (kind != nullptr) host_memory_accessed(a, kind);
+  if (host_checks::was_pinned(reinterpret_cast<const void*>(a.address)))
+    worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+                 std::string("invalid ") + access_word(a.access) + " of pinned memory that was freed (cudaFreeHost)");
 }
 
 void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
@@ -515,6 +545,7 @@ std::string RaceDetector::message_of(const Shadow::Mistake& mistake, Access acce
 }
 
 void RaceDetector::report(const Shadow::Mistake& mistake, Access access, std::size_t size, const void* pc) {
+  unchanged_.forget(worker->launch().kernel);
   worker->fail(cudaErrorLaunchFailure, &worker->current(), line_of(pc),
                message_of(mistake, access, size, this_thread()));
 }

@@ -16,6 +16,7 @@
 #include "simt/trace/async_shadow.h"
 #include "simt/trace/global_shadow.h"
 #include "simt/trace/shadow.h"
+#include "simt/trace/unchanged.h"
 
 namespace simt {
 
@@ -24,11 +25,12 @@ class RaceDetector final : public Observer {
   // Of a program from elsewhere: also looks at global memory, and waits with what looks unwritten in shared memory for
   // a thread that writes it too late. What host code does is told by the functions of the runtime (host_part.h).
   void watch_everything() {
-    global_ = std::make_unique<GlobalShadow>();
+    global_ = std::make_unique<GlobalShadow>(unchanged_);
     locals_are_told = true;  // as the time of a kernel that does not end
   }
   GlobalShadow* global() { return global_.get(); }
-  void forget_allocations() { allocations_ = {}; }  // one of them is no more
+  void forget_allocations() { allocations_ = {}; }    // one of them is no more
+  void program_ends() { unchanged_.program_ends(); }  // what has waited until now is said
 
   void launch_begins(const Launch& launch) override;
   void launch_ends() override;
@@ -79,6 +81,8 @@ class RaceDetector final : public Observer {
   void host_memory_accessed(const MemoryAccess& access, const char* kind);
   bool from_the_kernel(const void* pc);
   void settle();
+  void settle_stored();
+  void unchanged(const Shadow::Mistake& mistake, const MemoryAccess& now);
   void settle_looks();
   void check_dependency(const void* pc, std::uintptr_t address, std::size_t size, bool writes);
   void check_dependency(const BulkCopy& copy, bool writes);
@@ -99,12 +103,13 @@ class RaceDetector final : public Observer {
   std::array<Allocation, 4> allocations_;  // of those accessed lately: as many as most kernels have
   unsigned oldest_allocation_ = 0;
 
-  // A store to shared memory that races with another one, unless both store the same: that is known afterwards.
+  // The last store to shared memory, and what it races with, unless it changes nothing: that is known afterwards.
   struct Stored {
     std::optional<Shadow::Mistake> mistake;
-    MemoryAccess now = {};
+    MemoryAccess now = {};  // of no bytes: none
     std::array<char, 16> old = {};
   } stored_;
+  UnchangedStores unchanged_;
   std::unordered_set<const void*> same_;               // instructions that have stored the same
   std::unordered_map<const void*, bool> from_kernel_;  // by the return address: or is it the launch that accesses?
 

@@ -235,24 +235,28 @@ void Shadow::for_each_cell(std::size_t begin, std::size_t size, Visit visit) {
 }
 
 std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t size, unsigned thread, Access access,
-                                              const void* pc, bool is_flag) {
+                                              const void* pc, bool is_flag, bool may_not_change) {
   std::optional<Mistake> found;
-  const Event now = {pc, interval_, clock_[thread], static_cast<std::uint16_t>(thread), access, is_flag};
+  Event now = {pc, interval_, clock_[thread], static_cast<std::uint16_t>(thread), access, is_flag, true, false};
   for_each_cell(begin, size, [&](Cell& cell, std::size_t byte) {
-    if (!found) {
+    if (!found || found->other.is_unchanged) {
+      std::optional<Mistake> here;
       if (cell.copy.interval != 0 && of_this_block(cell.copy))
-        found = {Mistake::pending_copy, cell.copy, byte};
+        here = {Mistake::pending_copy, cell.copy, byte};
       else if (race(cell.written, thread, access, is_flag))
-        found = {Mistake::race, cell.written, byte};
+        here = {Mistake::race, cell.written, byte};
       else if (reads(access) && !of_this_block(cell.written))
-        found = {Mistake::uninitialised, {}, byte};
-      if (!found && writes(access))
+        here = {Mistake::uninitialised, {}, byte};
+      if (!here && writes(access))
         for (const Event& read : cell.read)
-          if (race(read, thread, access, is_flag)) found = {Mistake::race, read, byte};
+          if (race(read, thread, access, is_flag)) here = {Mistake::race, read, byte};
+      if (here) found = here;
     }
     if (writes(access)) {
       // A thread's own plain write still counts behind its atomic one: with those of others it would be a race.
       const Event& before = cell.written;
+      now.is_first = !of_this_block(before);
+      now.is_unchanged = may_not_change && !now.is_first && (before.is_unchanged || before.interval != interval_);
       const bool behind = is_atomic(access) && !is_atomic(before.access) && before.thread == thread &&
                           before.interval == interval_ && before.clock == now.clock;
       if (!behind) cell.written = now;
@@ -267,6 +271,15 @@ std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t siz
     }
   });
   return found;
+}
+
+bool Shadow::changed(std::size_t begin, std::size_t size) {
+  bool any_first = false;
+  for_each_cell(begin, size, [&](Cell& cell, std::size_t) {
+    cell.written.is_unchanged = false;
+    any_first = any_first || cell.written.is_first;
+  });
+  return !any_first;
 }
 
 const void* Shadow::read_by(unsigned thread, std::size_t byte) const {

@@ -7,6 +7,8 @@
 //   pending copy   the byte is read or written before the thread that started its cp.async has waited for it
 //   uninitialised  the byte is read and nobody has written it
 //
+// A read beside a store of what was there already is told apart (unchanged.h).
+//
 // Shuffles and other collectives order nothing, as in CUDA.
 //
 // The blocks of a cluster have one Shadow: their shared memory lies one after the other, and thread t of the block of
@@ -36,7 +38,9 @@ class Shadow {
     std::uint32_t clock = 0;     // how many times the thread had passed a __syncwarp or a named barrier
     std::uint16_t thread = 0;    // number in the cluster
     Access access = Access::read;
-    bool is_flag = false;  // a volatile access by or for a thread that uses fences
+    bool is_flag = false;       // a volatile access by or for a thread that uses fences
+    bool is_first = true;       // a store to where nothing was
+    bool is_unchanged = false;  // a store of what has been there since the block's last barrier
   };
 
   struct Mistake {
@@ -76,9 +80,11 @@ class Shadow {
   bool reaches(unsigned block, unsigned thread, const void* pc, Access access);
   std::optional<Event> may_still_be_reached(unsigned block) const;
 
-  // The access is noted; the first mistake, if there is one, is returned.
+  // The access is noted; the first mistake, if there is one, is returned, as a rule: a read beside a store that is
+  // unchanged only if there is no other. `may_not_change`: of a store, for which changed() is called if it does.
   std::optional<Mistake> access(std::size_t byte, std::size_t size, unsigned thread, Access access, const void* pc,
-                                bool is_flag = false);
+                                bool is_flag = false, bool may_not_change = false);
+  bool changed(std::size_t byte, std::size_t size);  // whether something was there before
 
   // Where the thread has read this byte since the block's last barrier; null if nowhere.
   const void* read_by(unsigned thread, std::size_t byte) const;

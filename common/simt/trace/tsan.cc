@@ -23,6 +23,8 @@ bool of_a_kernel(const void* pc, const void* address, simt::Access access, bool 
     memory.host_looks_at(address);
     if (memory.contains(address) || simt::DeviceVariable::may_have(address)) simt::host_checks::looks_at(address);
   }
+  if (simt::HostObjects::any_of_kernels() && !simt::writes(access))
+    simt::HostObjects::instance().host_reads(pc, address);
   if (simt::host_writes != nullptr && simt::writes(access)) simt::host_writes(address);
   return false;
 }
@@ -98,13 +100,14 @@ RANGE(read_range, simt::Access::read)
 RANGE(write_range, simt::Access::write)
 
 // What takes the place of memcpy and its like (cuda/bytes.h).
-#define COPY(name)                                                                       \
-  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes);    \
-  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes) {   \
-    note_range(__builtin_return_address(0), from, bytes, simt::Access::read);            \
-    note_range(__builtin_return_address(0), to, bytes, simt::Access::write);             \
-    if (simt::HostObjects::any()) simt::HostObjects::instance().copied(to, from, bytes); \
-    return std::name(to, from, bytes);                                                   \
+#define COPY(name)                                                                     \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes);  \
+  extern "C" void* simt_traced_##name(void* to, const void* from, std::size_t bytes) { \
+    note_range(__builtin_return_address(0), from, bytes, simt::Access::read);          \
+    note_range(__builtin_return_address(0), to, bytes, simt::Access::write);           \
+    if (simt::HostObjects::any() || simt::HostObjects::any_of_kernels())               \
+      simt::HostObjects::instance().copied(to, from, bytes);                           \
+    return std::name(to, from, bytes);                                                 \
   }
 COPY(memcpy)
 COPY(memmove)
@@ -146,8 +149,10 @@ extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
 extern "C" void __tsan_vptr_update(void** address, void*) {
-  if (simt::worker == nullptr || !simt::worker->in_kernel()) simt::HostObjects::instance().made(address);
+  const bool by_kernel = simt::worker != nullptr && simt::worker->in_kernel();
+  if (!by_kernel) simt::HostObjects::instance().made(address);
   note_aligned(__builtin_return_address(0), address, sizeof *address, simt::Access::write);
+  if (by_kernel) simt::HostObjects::instance().made_by_kernel(address);
 }
 extern "C" void __tsan_vptr_read(void**) {}
 // __threadfence_block() is the one that is not sequentially consistent (cuda/thread.h).

@@ -360,9 +360,11 @@ TEST_F(Mistake, shuffle_from_a_lane_that_returned) {
   const Failure failure = failure_of(shuffle_from_returned_lane, LaunchConfig{1, 32}, out);
   EXPECT_EQ(failure.code, cudaErrorLaunchFailure);
   expect_contains(failure.message, "thread (4, 0, 0), at " + at_line(shuffle_line));
-  expect_contains(failure.message,
-                  "__shfl_xor_sync reads the value of lane 20, which is not at this shuffle: it has returned without "
-                  "it, as a lane does that leaves a loop early; every lane that is read must come to the same shuffle");
+  expect_contains(
+      failure.message,
+      "__shfl_xor_sync reads the value of lane 20, which is not at this shuffle: it has returned without "
+      "it, as a lane does that leaves a loop early or skips a branch; every lane that is read must come to the "
+      "same shuffle");
   expect_contains(failure_of(shuffle_from_returned_lane, LaunchConfig{1, 20}, out).message,
                   "lane 20, which is not at this shuffle: the block has no such thread");
 }

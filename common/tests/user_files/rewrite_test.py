@@ -85,6 +85,8 @@ class Launches(unittest.TestCase):
                       rewritten(launch + "__global__ void k(int* x, float y) {}"))
         self.assertIn("NamedKernel<static_cast<void (*)(const T*)>(&k<T, N>)>::self;}",
                       rewritten(launch + "template <class T, int N = 3> __global__ void k(const T* x) {}"))
+        self.assertIn("(&k<T, F>)>::self;}", rewritten(launch + " template <class T, T (*F)(T)> __global__ void k(T* x) {}"))
+        self.assertIn("(&k<A>)>::self;}", rewritten(launch + " template <int (&A)[3]> __global__ void k(int* x) {}"))
         self.assertNotIn("NamedKernel", rewritten("__global__ void k(int* x) {}"))
 
     def test_not_in_comments_and_strings(self):
@@ -146,6 +148,26 @@ class Declarations(unittest.TestCase):
                          "simt_variable_0{\"1aI\", ::simt::DeviceVariable::constant};")
         self.assertEqual(rewritten("void f() { static __device__ int a; }"), f"void f() {{ static {tagged.format('device')} int a; }}")
 
+    def test_of_functions_that_may_be_called_from_the_other_side(self):
+        guard = ' if (!__builtin_is_constant_evaluated() && {}) ::simt::{}("{}", __builtin_return_address(0));'
+        host = guard.format("::simt::in_kernel()", "host_function_in_kernel", "{}")
+        device = guard.format("!::simt::in_kernel()", "device_function_on_host", "{}")
+        for text, said in {
+            "int f(int x) { return x; } F a = f;": [host.format("f")],
+            "struct S { static int f(int x) { return x; } }; F a = &S::f;": [host.format("f")],
+            "F a = [](int x) { return x; };": [host.format("a lambda function")],
+            "__device__ int f(int x) { return x; } __device__ F a = f;": [device.format("f")],
+            "int f(int x) { return x; } int a = f(3);": [],
+            "__device__ int f(int x) { return x; } __device__ int g() { return f(3); }": [],
+            "__host__ __device__ int f(int x) { return x; } __device__ F a = f;": [],
+            "constexpr int f(int x) { return x; } F a = f; constexpr auto b = [](int x) { return x; };": [],
+            "__device__ int g() { auto a = [](int x) { return x; }; return a(3); } auto b = [] __device__ (int x) { return x; };": [],
+        }.items():
+            with self.subTest(text):
+                found = rewritten(text)
+                self.assertEqual([each for each in said if each not in found], [], found)
+                self.assertEqual(found.count("__builtin_return_address"), len(said), found)
+
     def test_of_device_functions_that_host_code_names(self):
         functions = ("using F = int (*)(int); __device__ int f(int x) { return x; } __host__ __device__ int both(int x) { return x; } "
                      "template <class T> __device__ T g(T x) { return x; } namespace n { __device__ int h(int x) { return x; } } ")
@@ -153,10 +175,15 @@ class Declarations(unittest.TestCase):
             "void host() { F a = f, b = &f, c[] = {n::h, g<int>}; }":
                 "void host() { F a = ::simt::in_host_code(f), b = &::simt::in_host_code(f), "
                 "c[] = {::simt::in_host_code(n::h), ::simt::in_host_code(g<int>)}; }",
-            "F table[] = {f, both};": "F table[] = {::simt::in_host_code(f), both};",
+            "F table[] = {f, both};": "F table[] = {::simt::in_host_code(f), ::simt::of_both_sides(both)};",
+            'N table[] = {{"f", f}, {"both", both}, {.b = f}};':
+                'N table[] = {{"f", ::simt::in_host_code(f)}, {"both", ::simt::of_both_sides(both)}, {.b = ::simt::in_host_code(f)}};',
+            "bool host(F a) { t<int, f>(a); return a == f || a != &both; }":
+                "bool host(F a) { t<int, f>(a); return a == ::simt::in_host_code(f) || a != &::simt::of_both_sides(both); }",
             "F host(bool a) { return a ? f : nullptr; }": "F host(bool a) { return a ? ::simt::in_host_code(f) : nullptr; }",
             "void host() { k<<<1, 2>>>(x, both, f); F a = both; }":
-                "void host() { ::simt::configure(k, 1, 2)(x, ::simt::in_host_code(both), ::simt::in_host_code(f)); F a = both; }",
+                "void host() { ::simt::configure(k, 1, 2)(x, ::simt::of_both_sides(both), ::simt::in_host_code(f)); "
+                "F a = ::simt::of_both_sides(both); }",
         }.items():
             with self.subTest(text):
                 self.assertTrue(rewritten(functions + text).endswith(becomes), rewritten(functions + text))

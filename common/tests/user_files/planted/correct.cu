@@ -2,6 +2,7 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cuda/atomic>
 #include <new>
@@ -1792,6 +1793,106 @@ CASE(stops_when_another_has_found_it) {
   expect(first<int>(found) == 1);
 }
 
+// Whose writer has not looked at it.
+__global__ void any_above(const int* x, int n, int limit, int* found) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    if (x[i] > limit) {
+      *found = 1;
+      break;
+    }
+    if (*found) break;
+  }
+}
+__global__ void in_order(const int* x, int n, bool* yes) {
+  const int i = threadIdx.x;
+  if (x[i] > x[i + 1])
+    *yes = false;
+  else if (*yes && i > 0 && x[i - 1] > x[i])
+    *yes = false;
+}
+CASE(flag_at_which_its_writer_has_not_looked) {
+  int numbers[N];
+  for (int i = 0; i < N; ++i) numbers[i] = i == 20 ? 1000 : i;
+  const Zeros<int> x(N), found(1);
+  const Zeros<bool> yes(1);
+  cudaMemcpy(x, numbers, sizeof numbers, cudaMemcpyHostToDevice);
+  cudaMemset(yes, 1, 1);
+  any_above<<<2, 8>>>(x, N, 900, found);
+  in_order<<<1, N - 1>>>(x, N, yes);
+  expect(first<int>(found) == 1 && !first<bool>(yes));
+}
+
+// ---- stores of what was there already
+
+__global__ void shortest_by(int* distance, int k) {
+  const int x = threadIdx.x, y = blockIdx.x;
+  distance[y * 16 + x] = min(distance[y * 16 + x], distance[y * 16 + k] + distance[k * 16 + x]);
+}
+__global__ void reached_by(int* reached, int k) {
+  const int x = threadIdx.x, y = blockIdx.x;
+  if (reached[y * 16 + k] && reached[k * 16 + x]) reached[y * 16 + x] = 1;
+}
+__global__ void shortest_of_a_tile(int* distance) {
+  __shared__ int tile[16][16];
+  const int x = threadIdx.x, y = threadIdx.y;
+  tile[y][x] = distance[y * 16 + x];
+  __syncthreads();
+  for (int k = 0; k < 16; ++k) {
+    tile[y][x] = min(tile[y][x], tile[y][k] + tile[k][x]);
+    __syncthreads();
+  }
+  distance[y * 16 + x] = tile[y][x];
+}
+__global__ void shortest_in_one_block(int* distance) {
+  const int x = threadIdx.x, y = threadIdx.y;
+  for (int k = 0; k < 16; ++k) {
+    distance[y * 16 + x] = min(distance[y * 16 + x], distance[y * 16 + k] + distance[k * 16 + x]);
+    __syncthreads();
+  }
+}
+struct Distances {  // from each of 16 places to the next, and none elsewhere
+  Distances() {
+    for (int i = 0; i < 256; ++i) of[i] = i / 16 == i % 16 ? 0 : (i / 16 + 1) % 16 == i % 16 ? 1 : 1000;
+  }
+  int of[256];
+};
+CASE(stores_what_was_there_in_paths) {
+  const Distances distances;
+  const Zeros<int> x(256), reached(256);
+  cudaMemcpy(x, distances.of, sizeof distances, cudaMemcpyHostToDevice);
+  int once[256];
+  for (int i = 0; i < 256; ++i) once[i] = distances.of[i] == 1;
+  cudaMemcpy(reached, once, sizeof once, cudaMemcpyHostToDevice);
+  for (int k = 0; k < 16; ++k) {
+    shortest_by<<<16, 16>>>(x, k);
+    reached_by<<<16, 16>>>(reached, k);
+  }
+  expect(first<int>(x + 15) == 15 && first<int>(reached + 15) == 1);
+}
+CASE(stores_what_was_there_in_a_tile) {
+  const Distances distances;
+  const Zeros<int> x(256);
+  cudaMemcpy(x, distances.of, sizeof distances, cudaMemcpyHostToDevice);
+  shortest_of_a_tile<<<1, dim3(16, 16)>>>(x);
+  expect(first<int>(x + 15) == 15);
+  cudaMemcpy(x, distances.of, sizeof distances, cudaMemcpyHostToDevice);
+  shortest_in_one_block<<<1, dim3(16, 16)>>>(x);
+  expect(first<int>(x + 15) == 15);
+}
+
+__global__ void store_again(int* x, int* out) {
+  if (x[threadIdx.x]) x[threadIdx.x] = 1;
+  out[threadIdx.x] = x[N - 1];
+}
+CASE(stores_what_was_there_as_a_number) {
+  int ones[N];
+  for (int& one : ones) one = 1;
+  const Zeros<int> x(N), out(N);
+  cudaMemcpy(x, ones, sizeof ones, cudaMemcpyHostToDevice);
+  store_again<<<1, N>>>(x, out);
+  expect(first<int>(out) == 1);
+}
+
 // ---- what shuffles get from lanes that are not there, and nobody uses
 
 __global__ void sum_of_warps(float* out, const float* in) {
@@ -1921,6 +2022,42 @@ CASE(objects_of_the_host_without_a_virtual_call) {
   legs_of<<<1, 1>>>(reinterpret_cast<Animal*>(static_cast<char*>(copied)), out);
   const Pair both(3);
   expect(first<int>(out) == 6 && static_cast<const Animal&>(both).count() == 6);
+}
+
+CASE(objects_of_the_host_where_a_kernel_had_made_some) {
+  void* place;
+  cudaMallocManaged(&place, 2 * sizeof(Pair));
+  Animal** const all = zeros<Animal*>(2);
+  make_animals<<<1, 1>>>(all, static_cast<char*>(place));
+  cudaDeviceSynchronize();
+  const Animal* const own = new (place) Pair(3);
+  expect(own->count() == 6);
+  cudaFree(place);
+  cudaFree(all);
+}
+
+// ---- functions that host code calls by their addresses
+
+__host__ __device__ int cubed(int x) { return x * x * x; }
+__host__ __device__ bool nearer(int a, int b) { return std::abs(a) < std::abs(b); }
+int with_one_more(int x) { return x + 1; }
+template <class T, T (*F)(T)>
+__global__ void apply(T* x) {
+  x[threadIdx.x] = F(x[threadIdx.x]);
+}
+CASE(functions_by_their_addresses_on_the_host) {
+  const struct {
+    const char* name;
+    int (*function)(int);
+  } table[] = {{"cubed", cubed}, {"with one more", with_one_more}, {"square", [](int x) { return x * x; }}};
+  int sum = 0;
+  for (const auto& each : table) sum += each.function(2);
+  std::vector<int> numbers = {3, -1, 2};
+  std::sort(numbers.begin(), numbers.end(), nearer);
+  const Zeros<int> x(N);
+  cudaMemset(x, 1, 4);
+  apply<int, cubed><<<1, N>>>(x);
+  expect(sum == 8 + 3 + 4 && numbers[0] == -1 && table[0].function == cubed && cubed(2) == 8);
 }
 
 __global__ void doubled_in_place(int* x) { x[threadIdx.x] = 2 * __ldg(&x[threadIdx.x]); }

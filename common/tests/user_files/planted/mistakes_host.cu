@@ -596,6 +596,10 @@ CASE(free_of_a_kernel_s_memory) {
   int* const x = memory_of_a_kernel();
   cudaFree(x);  // free_of_a_kernel_s_memory
 }
+CASE(kernel_s_memory_freed_in_a_loop) {
+  int* const x = memory_of_a_kernel();
+  for (int i = 0; i < 4; ++i) cudaFree(x + i);  // kernel_s_memory_freed_in_a_loop
+}
 CASE(freed_twice_in_a_header) { release(zeros<int>(N)); }
 
 CASE(time_of_an_event_to_come) {
@@ -813,6 +817,40 @@ __global__ void much_dynamic(int* x) {
 }
 CASE(dynamic_shared_without_opting_in) {
   much_dynamic<<<1, N, 64 * 1024>>>(zeros<int>(N));  // dynamic_shared_without_opting_in
+}
+
+// ---- functions and objects of the device
+
+using Function = int (*)(int);
+__device__ int opposite(int x) { return -x; }
+__device__ Function chosen = opposite;
+CASE(function_of_the_device) {
+  Function f;
+  cudaMemcpyFromSymbol(&f, chosen, sizeof f);
+  std::printf("%d\n", f(3));  // function_of_the_device
+}
+
+struct Shape {
+  __host__ __device__ virtual int corners() const { return 3; }
+};
+struct Square : Shape {
+  __host__ __device__ int corners() const override { return 4; }
+};
+__global__ void make_square(void* place) { new (place) Square; }
+CASE(object_of_a_kernel) {
+  Shape* shape;
+  cudaMallocManaged(&shape, sizeof(Square));
+  make_square<<<1, 1>>>(shape);
+  cudaDeviceSynchronize();
+  std::printf("%d\n", shape->corners());  // object_of_a_kernel
+}
+CASE(copied_object_of_a_kernel) {
+  Shape* shape;
+  cudaMalloc(&shape, sizeof(Square));
+  make_square<<<1, 1>>>(shape);
+  void* const host = std::malloc(sizeof(Square));
+  cudaMemcpy(host, shape, sizeof(Square), cudaMemcpyDeviceToHost);
+  std::printf("%d\n", static_cast<Shape*>(host)->corners());  // copied_object_of_a_kernel
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

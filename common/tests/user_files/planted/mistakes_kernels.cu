@@ -609,4 +609,94 @@ CASE(managed_objects_of_the_host) {
   areas_of<<<1, 2>>>(shapes, zeros<float>(2));
 }
 
+struct Named {
+  const char* name;
+  Function function;
+};
+const Named named[] = {{"square", square}, {"cube", cube}};
+__global__ void apply_named(int* x, Named one) {
+  x[threadIdx.x] = one.function(x[threadIdx.x]);  // table_of_named_functions
+}
+CASE(table_of_named_functions) { apply_named<<<1, N>>>(zeros<int>(N), named[0]); }
+
+__global__ void apply_both(int* x, Named one) {
+  x[threadIdx.x] = one.function(x[threadIdx.x]);  // function_of_both_sides_in_a_structure
+}
+CASE(function_of_both_sides_in_a_structure) { apply_both<<<1, N>>>(zeros<int>(N), named[1]); }
+
+int one_more(int x) { return x + 1; }
+__global__ void apply_to_all(int* x, Function f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // function_of_the_host
+}
+CASE(function_of_the_host) { apply_to_all<<<1, N>>>(zeros<int>(N), one_more); }
+
+struct Steps {
+  static int back(int x) { return x - 1; }
+};
+__global__ void apply_step(int* x, const Function* step) {
+  x[threadIdx.x] = (*step)(x[threadIdx.x]);  // static_member_of_the_host
+}
+CASE(static_member_of_the_host) {
+  Function* step;
+  cudaMallocManaged(&step, sizeof *step);
+  *step = &Steps::back;
+  apply_step<<<1, N>>>(zeros<int>(N), step);
+}
+
+__global__ void apply_lambda(int* x, Function f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // lambda_of_the_host
+}
+CASE(lambda_of_the_host) {
+  apply_lambda<<<1, N>>>(zeros<int>(N), [](int x) { return x + 1; });
+}
+
+// ---- stores that change nothing, and some that do
+
+__global__ void shortest_in_a_tile(int* distance) {
+  __shared__ int tile[8][8];
+  const int x = threadIdx.x, y = threadIdx.y;
+  tile[y][x] = distance[y * 8 + x];
+  __syncthreads();
+  for (int k = 0; k < 8; ++k) tile[y][x] = min(tile[y][x], tile[y][k] + tile[k][x]);  // steps_without_a_barrier
+  distance[y * 8 + x] = tile[y][x];
+}
+CASE(steps_without_a_barrier) {
+  int distance[64], *x = zeros<int>(64);
+  for (int i = 0; i < 64; ++i) distance[i] = i / 8 == i % 8 ? 0 : i * 7 % 50 + 1;
+  cudaMemcpy(x, distance, sizeof distance, cudaMemcpyHostToDevice);
+  shortest_in_a_tile<<<1, dim3(8, 8)>>>(x);
+}
+
+__global__ void shortest_at_once(int* distance) {
+  const int x = threadIdx.x, y = threadIdx.y;
+  for (int k = 0; k < 8; ++k)
+    distance[y * 8 + x] = min(distance[y * 8 + x], distance[y * 8 + k] + distance[k * 8 + x]);  // steps_in_one_launch
+}
+CASE(steps_in_one_launch) {
+  int distance[64], *x = zeros<int>(64);
+  for (int i = 0; i < 64; ++i) distance[i] = i / 8 == i % 8 ? 0 : i * 7 % 50 + 1;
+  cudaMemcpy(x, distance, sizeof distance, cudaMemcpyHostToDevice);
+  shortest_at_once<<<1, dim3(8, 8)>>>(x);
+}
+
+__global__ void first_of_all(int* x, int* out) {
+  if (threadIdx.x == 0) *x = -1;
+  out[threadIdx.x] = *x + threadIdx.x;  // number_for_the_others
+}
+CASE(number_for_the_others) {
+  int* x;  // the number is what the engine fills new memory with
+  cudaMalloc(&x, sizeof *x);
+  first_of_all<<<1, N>>>(x, zeros<int>(N));
+}
+
+__global__ void read_freed(const int* in, int* out) {
+  out[threadIdx.x] = in[threadIdx.x];  // pinned_memory_that_was_freed
+}
+CASE(pinned_memory_that_was_freed) {
+  int* in;
+  cudaHostAlloc(&in, N * sizeof(int), cudaHostAllocMapped);
+  cudaFreeHost(in);
+  read_freed<<<1, N>>>(in, zeros<int>(N));
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -1,5 +1,5 @@
 """What compute-sanitizer's four tools say of the planted programs, as rows of common/simt/planted_mistakes.md. On a
-machine with a GPU: python3 sanitized.py [CASE ..], or of those cases that the page has as "not asked"."""
+machine with a GPU: python3 sanitized.py [CASE or FILE ..], or of those cases that the page has as "not asked"."""
 
 import re
 import subprocess
@@ -11,7 +11,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PAGE = HERE.parents[2] / "simt" / "planted_mistakes.md"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+FILES = ("mistakes_kernels.cu", "mistakes_host.cu", "mistakes_libraries.cu", "correct.cu")
 SECONDS = 15
+WORKERS = 12
 REFUSED = "too_much_static_shared"  # by nvcc, which makes no program of a file that has it
 
 
@@ -44,15 +46,15 @@ def said(program: Path, case: str, tool: str) -> str:
 def main(asked: list) -> None:
     page = PAGE.read_text()
     open_rows = {row.replace(" ", "_") for row in re.findall(r"^\| ([a-z0-9 ]+) \| \w+ \| not asked", page, re.MULTILINE)}
-    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(8) as pool:
-        for file in ("mistakes_kernels.cu", "mistakes_host.cu", "mistakes_libraries.cu", "correct.cu"):
-            program = made(file, Path(place))
-            cases = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
-            wanted = asked or (cases if file == "correct.cu" else open_rows)
-            words = {case: [pool.submit(said, program, case, tool) for tool in TOOLS]
-                     for case in cases if case in wanted and case != REFUSED}
-            for case, each in words.items():
-                print(f"| {case.replace('_', ' ')} | {file} | {' | '.join(word.result() for word in each)} |", flush=True)
+    cases = {file: [case for case in re.findall(r"^CASE\((\w+)\)", (HERE / file).read_text(), re.MULTILINE)
+                    if case != REFUSED and (case in asked or file in asked if asked else case in open_rows)] for file in FILES}
+    files = [file for file in FILES if cases[file]]
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(WORKERS) as pool:
+        programs = list(pool.map(lambda file: made(file, Path(place)), files))
+        words = [(case, file, [pool.submit(said, program, case, tool) for tool in TOOLS])
+                 for file, program in zip(files, programs) for case in cases[file]]
+        for case, file, each in words:
+            print(f"| {case.replace('_', ' ')} | {file} | {' | '.join(word.result() for word in each)} |", flush=True)
 
 
 if __name__ == "__main__":
