@@ -395,6 +395,8 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
 
 extern "C" {
 
+int faw_version(void) { return FAW_VERSION; }
+
 const char* faw_error(void) { return last_error; }
 
 float faw_default_scale(int head_dim) { return attention::default_scale(head_dim); }

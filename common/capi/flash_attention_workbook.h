@@ -26,6 +26,13 @@
 
 #include <stddef.h>
 
+/* The workbook's version, by semantic versioning: every other place has it from here. What is compiled with this header
+ * runs with libraries of the same or a later version, as long as the first number is the same. */
+#define FAW_VERSION_MAJOR 1
+#define FAW_VERSION_MINOR 0
+#define FAW_VERSION_PATCH 0
+#define FAW_VERSION (FAW_VERSION_MAJOR * 10000 + FAW_VERSION_MINOR * 100 + FAW_VERSION_PATCH)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -113,6 +120,9 @@ typedef struct {
   const faw_extras* extras;
   int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
 } faw_problem;
+
+/* FAW_VERSION as the library was compiled with it. */
+int faw_version(void);
 
 /* What went wrong in this thread's last call that did not return FAW_OK; "" before there is one. Never NULL; valid
  * until the next such call. */

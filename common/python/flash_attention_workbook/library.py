@@ -33,6 +33,7 @@ class Extras(ctypes.Structure):
 
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)
 FUNCTIONS = [  # of that header, those that are called from here: name, result, parameters
+    ("faw_version", ctypes.c_int, []),
     ("faw_error", _NAME, []),
     ("faw_on_engine", ctypes.c_int, []),
     ("faw_default_problem", _STATUS, [_PROBLEM]),
@@ -78,6 +79,7 @@ def _load(path):
 
 DIRECTORY = _find().parent  # where the operators are, too
 _library = _load(_find())
+VERSION = "{}.{}.{}".format(*(_library.faw_version() // step % 100 for step in (10000, 100, 1)))
 DEVICE = "cpu" if _library.faw_on_engine() else "cuda"  # the type of device on which tensors have to be
 
 

@@ -1,10 +1,13 @@
 """Other projects find what `cmake --install` puts there, or add the sources: of the engine alone, and of the whole workbook."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 BUILD = Path(os.environ["WORKBOOK_BUILD"])
@@ -96,14 +99,43 @@ class Added(Packages):
 
 
 class Wheel(Packages):
-    """Compiles the engine once more, with what pip installs for that."""
+    """With what pip installs for that."""
 
-    def test_commands_and_engine(self) -> None:
+    def setUp(self) -> None:
+        super().setUp()
         self.run_command(sys.executable, "-m", "venv", self.prefix)
-        pip = [self.prefix / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-        done = subprocess.run([*pip, "download", "--quiet", "--dest", self.prefix, "scikit-build-core>=0.10"], capture_output=True, text=True)
+        self.pip = [self.prefix / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+        done = subprocess.run([*self.pip, "install", "--quiet", "scikit-build-core>=0.10"], capture_output=True, text=True)
         if done.returncode:
             self.skipTest(f"pip has no scikit-build-core: {done.stderr.strip().splitlines()[-1]}")
+
+    def metadata(self, project: Path, address: str) -> "tuple[Message, str]":
+        """What an index would show of it, and the page."""
+        make = "import scikit_build_core.build as it; it.prepare_metadata_for_build_wheel('DIRECTORY')"
+        with tempfile.TemporaryDirectory(dir=self.prefix) as made:
+            subprocess.run([self.pip[0], "-c", make.replace("DIRECTORY", made)], cwd=project, check=True, capture_output=True,
+                           env={**os.environ, "WORKBOOK_ADDRESS": address})
+            (file,) = Path(made).glob("*/METADATA")
+            read = message_from_string(file.read_text())
+            return read, read.get_payload()
+
+    def test_what_an_index_shows(self) -> None:
+        header = (ROOT / "common/capi/flash_attention_workbook.h").read_text()
+        version = ".".join(re.findall(r"^#define FAW_VERSION_[A-Z]+ (\d+)$", header, re.MULTILINE))
+        for project, name in ((ROOT, "flash-attention-workbook"), (SIMT, "simt-engine")):
+            shown, page = self.metadata(project, "")
+            self.assertEqual((shown["Name"], shown["Author"], shown["License"]),
+                             (name, "The FlashAttention workbook authors", "MIT"))
+            self.assertTrue(shown.get_all("Classifier"))
+            self.assertTrue(page.strip().startswith(f"# {name}\n"), page)
+            self.assertIsNone(shown["Project-URL"])
+        shown, _ = self.metadata(ROOT, "there/it/is")
+        self.assertEqual(shown["Version"], version)
+        self.assertEqual(shown.get_all("Project-URL"), ["Repository, there/it/is", "Changes, there/it/is/blob/main/CHANGELOG.md"])
+
+    def test_commands_and_engine(self) -> None:
+        """Compiles the engine once more."""
+        pip = self.pip
         self.run_command(*pip, "wheel", "--no-deps", "--wheel-dir", self.prefix, SIMT)
         (wheel,) = self.prefix.glob("simt_engine-*.whl")
         self.run_command(*pip, "install", "--no-deps", wheel)

@@ -37,7 +37,7 @@ class Imports(unittest.TestCase):
     def test_another_library(self):
         with self.assertRaisesRegex(ImportError,
                                     "^libc.so.6 is not the workbook's library, or not of this version: it has no "
-                                    "faw_error$"):
+                                    "faw_version$"):
             imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
 
     def test_no_operators(self):
@@ -71,11 +71,15 @@ class Declarations(unittest.TestCase):
     def test_the_functions(self):
         declared = dict(re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S))
         library = self.module.library
-        self.assertEqual(len(library.FUNCTIONS), 14)
+        self.assertEqual(len(library.FUNCTIONS), 15)
         for name, _, arguments in library.FUNCTIONS:
             parameters = declared[name].replace("void", "").split(",")
             self.assertEqual(len(arguments), len(list(filter(None, parameters))), name)
             self.assertEqual(getattr(library._library, name).argtypes, arguments)
+
+    def test_the_version(self):
+        numbers = re.findall(r"^#define FAW_VERSION_[A-Z]+ (\d+)$", HEADER, re.M)
+        self.assertEqual(self.module.__version__, ".".join(numbers))
 
     def test_the_book(self):
         directories = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
