@@ -308,19 +308,20 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   check_axes("k", k, extras.packed());
   check_axes("v", v, extras.packed());
   Plan plan;
-  plan.problem = {.batch = int(q.size(0)),
+  plan.problem = {.size = sizeof(faw_problem),
+                  .batch = int(q.size(0)),
                   .heads = int(q.size(1)),
                   .kv_heads = int(k.size(1)),
                   .seq_q = int(q.size(2)),
                   .seq_k = int(k.size(2)),
                   .head_dim = int(q.size(3)),
+                  .head_dim_v = int(v.size(3)),
                   .dtype = q.scalar_type() == at::kHalf ? FAW_FP16 : FAW_BF16,
                   .causal = causal,
                   .scale = scale,
                   .rope_cos = nullptr,
                   .rope_sin = nullptr,
-                  .extras = nullptr,
-                  .head_dim_v = int(v.size(3))};
+                  .extras = nullptr};
   if (extras.packed()) {
     plan.problem.batch = int(extras.sequences());
     const auto longest = [](int64_t said, const Tensor& tensor) {  // what is longer is computed, too
@@ -367,6 +368,7 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
 const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
                     std::optional<double> scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   thread_local std::map<Question<std::string>, Plan, std::less<>> plans;
+  CHECK_VALUE(scale != 0, "scale is 0: it must be another number, or None for 1 / sqrt(D)");
   const float factor = scale ? float(*scale) : faw_default_scale(int(q.size(3)));
   const Question<std::string_view> question = {{q.size(0),
                                                 q.size(1),
@@ -530,7 +532,8 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   const c10::DataPtr workspace = allocate(plan.workspace);
   require(faw_forward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
                       v.const_data_ptr(), o.mutable_data_ptr(),
-                      plan.writes_lse ? lse.mutable_data_ptr<float>() : nullptr, workspace.get(), current_stream(q)));
+                      plan.writes_lse ? lse.mutable_data_ptr<float>() : nullptr, workspace.get(), plan.workspace,
+                      current_stream(q)));
   return {o, lse};
 }
 
@@ -554,19 +557,20 @@ std::tuple<Tensor, Tensor> forward_e4m3(const Tensor& q, const Tensor& k, const 
   const c10::DeviceGuard guard(q.device());
   const std::string chapter(chapter_name), rung(rung_name.value_or(""));
   const char* const named = rung_name ? rung.c_str() : nullptr;
-  faw_problem problem = {.batch = int(q.size(0)),
+  faw_problem problem = {.size = sizeof(faw_problem),
+                         .batch = int(q.size(0)),
                          .heads = int(q.size(1)),
                          .kv_heads = int(k.size(1)),
                          .seq_q = int(q.size(2)),
                          .seq_k = int(k.size(2)),
                          .head_dim = int(q.size(3)),
+                         .head_dim_v = int(v.size(3)),
                          .dtype = out_dtype == at::kHalf ? FAW_FP16 : FAW_BF16,
                          .causal = causal,
                          .scale = scale ? float(*scale) : faw_default_scale(int(q.size(3))),
                          .rope_cos = nullptr,
                          .rope_sin = nullptr,
-                         .extras = nullptr,
-                         .head_dim_v = int(v.size(3))};
+                         .extras = nullptr};
   faw_problem asked = with_something_in_it(problem);
   size_t bytes = 0;
   require(faw_forward_e4m3_workspace(chapter.c_str(), named, &asked, &bytes));
@@ -579,7 +583,7 @@ std::tuple<Tensor, Tensor> forward_e4m3(const Tensor& q, const Tensor& k, const 
   }
   const c10::DataPtr workspace = allocate(bytes);
   require(faw_forward_e4m3(chapter.c_str(), named, &problem, q.const_data_ptr(), k.const_data_ptr(), v.const_data_ptr(),
-                           &scales, o.mutable_data_ptr(), lse.mutable_data_ptr<float>(), workspace.get(),
+                           &scales, o.mutable_data_ptr(), lse.mutable_data_ptr<float>(), workspace.get(), bytes,
                            current_stream(q)));
   return {o, lse};
 }
@@ -632,7 +636,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   const c10::DataPtr workspace = allocate(plan.workspace);
   require(faw_backward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
                        v.const_data_ptr(), o.const_data_ptr(), lse_data, d_o.const_data_ptr(), dq.mutable_data_ptr(),
-                       dk.mutable_data_ptr(), dv.mutable_data_ptr(), workspace.get(), current_stream(q)));
+                       dk.mutable_data_ptr(), dv.mutable_data_ptr(), workspace.get(), plan.workspace,
+                       current_stream(q)));
   return {dq, dk, dv, d_sink};
 }
 

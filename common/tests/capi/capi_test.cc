@@ -32,19 +32,20 @@ using chapter_suite::OnDevice;
 using harness::DeviceTensors;
 
 faw_problem as_c(const Problem& p) {
-  return {p.batch,
+  return {sizeof(faw_problem),
+          p.batch,
           p.heads,
           p.kv_heads,
           p.seq_q,
           p.seq_k,
           p.head_dim,
+          p.head_dim_v,
           p.dtype == attention::DType::fp16 ? FAW_FP16 : FAW_BF16,
           p.mask == attention::Mask::causal,
           p.scale,
           nullptr,
           nullptr,
-          nullptr,
-          p.head_dim_v};
+          nullptr};
 }
 
 Problem small_problem(attention::DType dtype = attention::DType::fp16) {
@@ -69,7 +70,7 @@ faw_status forward(const char* chapter, const char* rung, const faw_problem& giv
                    cudaStream_t stream = nullptr) {
   const faw_problem problem = with_tables(given, t);
   return faw_forward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
-                     static_cast<float*>(t.lse.data()), t.workspace.data(), stream);
+                     static_cast<float*>(t.lse.data()), t.workspace.data(), t.workspace.bytes(), stream);
 }
 
 faw_status backward(const char* chapter, const char* rung, const faw_problem& given, const DeviceTensors& t,
@@ -77,7 +78,7 @@ faw_status backward(const char* chapter, const char* rung, const faw_problem& gi
   const faw_problem problem = with_tables(given, t);
   return faw_backward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
                       static_cast<float*>(t.lse.data()), t.d_o.data(), t.dq.data(), t.dk.data(), t.dv.data(),
-                      t.workspace.data(), stream);
+                      t.workspace.data(), t.workspace.bytes(), stream);
 }
 
 // Calls test(chapter, rung) for every rung of the book.
@@ -90,11 +91,12 @@ class Capi : public OnDevice {};
 
 TEST(Book, KnowsTheDefaultProblem) {
   faw_problem problem;
+  problem.size = sizeof problem;
   ASSERT_EQ(faw_default_problem(&problem), FAW_OK);
   const Problem expected = attention::default_problem();
   const auto fields = [](const faw_problem& p) {
     return std::tuple(p.batch, p.heads, p.kv_heads, p.seq_q, p.seq_k, p.head_dim, p.dtype, p.causal, p.scale,
-                      p.rope_cos, p.rope_sin);
+                      p.rope_cos, p.rope_sin, p.extras, p.head_dim_v, p.size);
   };
   EXPECT_EQ(fields(problem), fields(as_c(expected)));
   EXPECT_EQ(expected.mask, attention::Mask::causal);
@@ -104,19 +106,20 @@ TEST(Book, KnowsTheDefaultProblem) {
 }
 
 TEST(Book, CountsFlopsAsFlashAttentionDoes) {
-  faw_problem problem = {.batch = 3,
+  faw_problem problem = {.size = sizeof(faw_problem),
+                         .batch = 3,
                          .heads = 4,
                          .kv_heads = 2,
                          .seq_q = 1 << 17,
                          .seq_k = 1 << 18,
                          .head_dim = 128,
+                         .head_dim_v = 0,
                          .dtype = FAW_FP16,
                          .causal = 0,
                          .scale = 1,
                          .rope_cos = nullptr,
                          .rope_sin = nullptr,
-                         .extras = nullptr,
-                         .head_dim_v = 0};
+                         .extras = nullptr};
   const double full = 4.0 * 3 * 4 * 128 * (1 << 17) * (1 << 18);
   double flops = 0;
   ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);
@@ -518,9 +521,9 @@ struct CallOfE4m3 {
   }
   faw_status run() const {
     const faw_problem problem = as_c(p);
-    const faw_status status =
-        faw_forward_e4m3("13_fp8", nullptr, &problem, q_bytes.data(), k_bytes.data(), v_bytes.data(), &scales,
-                         results.o.data(), static_cast<float*>(results.lse.data()), results.workspace.data(), nullptr);
+    const faw_status status = faw_forward_e4m3(
+        "13_fp8", nullptr, &problem, q_bytes.data(), k_bytes.data(), v_bytes.data(), &scales, results.o.data(),
+        static_cast<float*>(results.lse.data()), results.workspace.data(), results.workspace.bytes(), nullptr);
     check(cudaDeviceSynchronize());
     return status;
   }
@@ -594,7 +597,7 @@ TEST_F(Capi, RefusesWrongTensorsInE4m3) {
     spoil(problem, rung, wrong.scales, scales, v);
     EXPECT_EQ(faw_forward_e4m3("13_fp8", rung, &problem, wrong.q_bytes.data(), wrong.k_bytes.data(), v, scales,
                                wrong.results.o.data(), static_cast<float*>(wrong.results.lse.data()),
-                               wrong.results.workspace.data(), nullptr),
+                               wrong.results.workspace.data(), wrong.results.workspace.bytes(), nullptr),
               status);
     EXPECT_EQ(faw_error(), text);
   };
@@ -646,13 +649,16 @@ struct Call {
   void* o;
   float* lse;
   void* workspace = nullptr;
+  size_t workspace_bytes = size_t(1) << 40;  // said, and not there
 
   explicit Call(void* memory) : pointer(static_cast<char*>(memory)) {
     q = k = v = o = memory;
     lse = static_cast<float*>(memory);
   }
 
-  faw_status run() const { return faw_forward(chapter.c_str(), rung, &problem, q, k, v, o, lse, workspace, nullptr); }
+  faw_status run() const {
+    return faw_forward(chapter.c_str(), rung, &problem, q, k, v, o, lse, workspace, workspace_bytes, nullptr);
+  }
 };
 
 void expect_refusal(const char* title, const std::function<void(Call&)>& spoil, faw_status status,
@@ -732,10 +738,56 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "workspace + 8", [](Call& c) { c.chapter = "01_naive", c.workspace = c.pointer + 8; },
       "workspace is not aligned to 16 bytes");
+  invalid(
+      "workspace_bytes", [](Call& c) { c.chapter = "01_naive", c.workspace = c.pointer, c.workspace_bytes = 100; },
+      "workspace_bytes is 100: it must be at least ");
+  invalid(
+      "scale of 0", [](Call& c) { c.problem.scale = 0; }, "scale is 0: it must be another number, such as faw_default");
+  invalid(
+      "size", [](Call& c) { c.problem.size = 0; }, "problem's size is 0: it must be sizeof(faw_problem), which is ");
+  invalid(
+      "size of extras",
+      [](Call& c) {
+        static faw_extras short_by_one = FAW_NO_EXTRAS;
+        short_by_one.size--;
+        c.chapter = "12_variants", c.problem.extras = &short_by_one;
+      },
+      "extras's size is " + std::to_string(sizeof(faw_extras) - 1) + ": it must be sizeof(faw_extras), which is ");
+}
+
+// A caller with a newer header has a larger problem: it is taken if what the library does not know is 0.
+TEST_F(Capi, TakesLargerStructsThatAreZeroBehind) {
+  struct Larger {
+    faw_problem known = as_c(small_problem());
+    int more[4] = {};
+  } problem;
+  problem.known.size = sizeof problem;
+  size_t bytes = 1;
+  EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, &problem.known, &bytes), FAW_OK) << faw_error();
+  problem.more[3] = 1 << 24;
+  EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, &problem.known, &bytes), FAW_INVALID);
+  EXPECT_EQ(faw_error(), "problem's size is " + std::to_string(sizeof problem) + ": here it has " +
+                             std::to_string(sizeof(faw_problem)) + " bytes, and what is behind them must be 0");
+  EXPECT_EQ(faw_default_problem(&problem.known), FAW_OK) << faw_error();
+  EXPECT_EQ(problem.more[3], 0);
+  EXPECT_EQ(problem.known.size, sizeof problem);
+  problem.known.size = sizeof(faw_problem) - 1;
+  EXPECT_EQ(faw_default_problem(&problem.known), FAW_INVALID);
+
+  struct {
+    faw_extras known = FAW_NO_EXTRAS;
+    void* more = nullptr;
+  } extras;
+  extras.known.size = sizeof extras;
+  faw_problem with_extras = as_c(small_problem());
+  with_extras.extras = &extras.known;
+  EXPECT_EQ(faw_forward_workspace("12_variants", nullptr, &with_extras, &bytes), FAW_OK) << faw_error();
+  extras.more = &extras;
+  EXPECT_EQ(faw_forward_workspace("12_variants", nullptr, &with_extras, &bytes), FAW_INVALID);
 }
 
 TEST_F(Capi, TakesScalesThatAreFiniteInBase2) {
-  for (const float scale : {2.35e38f, -2.35e38f, 0.0f}) {
+  for (const float scale : {2.35e38f, -2.35e38f, 1e-45f}) {
     faw_problem problem = as_c(small_problem());
     problem.scale = scale;
     size_t bytes = 0;
@@ -818,7 +870,7 @@ TEST_F(Capi, NamesTheDirectionThatIsMissing) {
       EXPECT_EQ(faw_backward_workspace(name, rung.name, &problem, &bytes), FAW_UNSUPPORTED);
       EXPECT_EQ(faw_error(), chapter.name + ", rung " + rung.name + ", has no backward");
       EXPECT_EQ(
-          faw_backward(name, rung.name, &problem, p, p, p, p, static_cast<float*>(p), p, p, p, p, nullptr, nullptr),
+          faw_backward(name, rung.name, &problem, p, p, p, p, static_cast<float*>(p), p, p, p, p, nullptr, 0, nullptr),
           FAW_UNSUPPORTED);
     }
   });
@@ -835,9 +887,9 @@ TEST_F(Capi, RefusesNullProblemsAndResults) {
   EXPECT_STREQ(faw_error(), "bytes is NULL");
   EXPECT_EQ(faw_forward_workspace(nullptr, nullptr, &problem, &bytes), FAW_INVALID);
   EXPECT_NE(std::string(faw_error()).find("chapter is NULL: there are 01_naive"), std::string::npos);
-  EXPECT_EQ(
-      faw_forward("05_online_softmax", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
-      FAW_INVALID);
+  EXPECT_EQ(faw_forward("05_online_softmax", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
+                        nullptr),
+            FAW_INVALID);
 }
 
 // A refused launch must be reported once, here: not again by the next one of the caller, who never made it.

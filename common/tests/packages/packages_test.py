@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,9 @@ BUILD = Path(os.environ["WORKBOOK_BUILD"])
 ROOT = Path(__file__).resolve().parents[3]
 SIMT = ROOT / "common" / "simt"
 OUTSIDE = Path(__file__).resolve().parent / "outside"
+PYTHON = ROOT / "common" / "python" / "flash_attention_workbook"
+HEADER = ROOT / "common" / "capi" / "flash_attention_workbook.h"
+VERSION = ".".join(re.findall(r"^#define FAW_VERSION_[A-Z]+ (\d+)$", HEADER.read_text(), re.MULTILINE))
 FROM_C = f"-DFROM_C={ROOT / 'common' / 'tests' / 'capi' / 'from_c.c'}"
 
 REVERSE = """#include <cstdio>
@@ -87,6 +91,31 @@ class Installed(Packages):
     def test_the_whole(self) -> None:
         self.require_passes(OUTSIDE, 1, self.install("library"), FROM_C)
 
+    def test_the_whole_by_pkg_config(self) -> None:
+        if not shutil.which("pkg-config"):
+            self.skipTest("NOT RUN: needs pkg-config")
+        self.install("library")
+        moved = self.prefix.parent / "moved"
+        self.prefix.rename(moved)
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(moved / "lib/pkgconfig"), "LD_LIBRARY_PATH": str(moved / "lib")}
+
+        def asked(*flags: str) -> list[str]:
+            words = ["pkg-config", *flags, "flash_attention_workbook"]
+            return subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+        program = moved / "from_c"
+        self.run_command("gcc", FROM_C.partition("=")[2], *asked("--cflags", "--libs"), "-o", program)
+        subprocess.run([program], env=environment, check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(asked("--modversion"), [VERSION])
+        major = VERSION.partition(".")[0]
+        self.assertRegex(self.run_command("objdump", "-p", program), rf"NEEDED +libflash_attention_workbook\.so\.{major}\n")
+
+    def test_the_python_package_has_the_library_once_as_it_loads_it(self) -> None:
+        self.install("wheel")
+        loaded = re.search(r'^LIBRARY = "(.*)"$', (PYTHON / "library.py").read_text(), re.MULTILINE)
+        assert loaded
+        self.assertEqual([path.name for path in (self.prefix / PYTHON.name).glob("lib*")], [loaded[1]])
+
 
 class Added(Packages):
     """Compiles the engine, and then every chapter, once more."""
@@ -120,8 +149,6 @@ class Wheel(Packages):
             return read, read.get_payload()
 
     def test_what_an_index_shows(self) -> None:
-        header = (ROOT / "common/capi/flash_attention_workbook.h").read_text()
-        version = ".".join(re.findall(r"^#define FAW_VERSION_[A-Z]+ (\d+)$", header, re.MULTILINE))
         for project, name in ((ROOT, "flash-attention-workbook"), (SIMT, "simt-engine")):
             shown, page = self.metadata(project, "")
             self.assertEqual((shown["Name"], shown["Author"], shown["License"]),
@@ -130,7 +157,7 @@ class Wheel(Packages):
             self.assertTrue(page.strip().startswith(f"# {name}\n"), page)
             self.assertIsNone(shown["Project-URL"])
         shown, _ = self.metadata(ROOT, "there/it/is")
-        self.assertEqual(shown["Version"], version)
+        self.assertEqual(shown["Version"], VERSION)
         self.assertEqual(shown.get_all("Project-URL"), ["Repository, there/it/is", "Changes, there/it/is/blob/main/CHANGELOG.md"])
 
     def test_commands_and_engine(self) -> None:

@@ -62,8 +62,8 @@ class Declarations(unittest.TestCase):
     def test_the_problem(self):
         header = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
         body = re.search(r"typedef struct \{([^}]*)\} faw_problem;", header)[1]
-        declared = re.findall(r"(int|float|const \w+\*) (\w+);", body)
-        types_ = {"int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p,
+        declared = re.findall(r"(size_t|int|float|const \w+\*) (\w+);", body)
+        types_ = {"size_t": ctypes.c_size_t, "int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p,
                   "const faw_extras*": ctypes.c_void_p}
         self.assertEqual([(name, types_[type_]) for type_, name in declared],
                          list(self.module.library.Problem._fields_))
