@@ -35,9 +35,13 @@ using attention::Strides;
 // A fixed buffer: a failure to allocate must not become one to report.
 thread_local char last_error[1024] = "";
 
-// Keeps the text, on one line: the SIMT engine's diagnoses, and the names that callers pass, may have more.
+// Keeps the text, on one line: the SIMT engine's diagnoses, and the names that callers pass, may have more. What the
+// chapters' programs have as flags, head-dim, is a field here, head_dim.
 faw_status fail(faw_status status, const char* message) noexcept {
   std::snprintf(last_error, sizeof last_error, "%s", message);
+  for (const char* flag : {"kv-heads", "seq-q", "seq-k", "head-dim-v", "head-dim", "total-q", "total-k"})
+    for (char* found = last_error; (found = std::strstr(found, flag));)
+      std::replace(found, found + std::strlen(flag), '-', '_');
   std::replace_if(
       last_error, last_error + std::strlen(last_error), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return status;
@@ -414,6 +418,7 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
   std::string refused = std::string("no chapter has a ") + name_of(direction) + (problem.rope ? " with rope" : "");
   if (const std::string extras = attention::extras_unsupported(problem, attention::no_extras); !extras.empty())
     refused += ": " + extras;
+  const bool one_takes_such = problem.rope || attention::extras(problem) != attention::no_extras;
   const auto chapters = all_chapters();
   for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
     const Rung* rung = find_rung(**chapter, nullptr, direction);
@@ -423,7 +428,7 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
     const bool wanted = (*chapter)->general || attention::extras(problem) != attention::no_extras;
     if (!wanted && !pass.chooses) continue;
     if (const std::string why = attention::unsupported(pass, problem); !why.empty()) {
-      if (wanted) refused = (*chapter)->name + ": " + why;
+      if (wanted) refused = (one_takes_such ? (*chapter)->name : "no chapter takes it") + ": " + why;
     } else if (wanted || runs(pass, direction, problem).chapter == *chapter) {
       return {*chapter, rung};
     }

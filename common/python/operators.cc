@@ -4,6 +4,7 @@
 //
 // Each call wants a plan: which chapter, how much workspace. The C interface is asked once for a problem; then the plan
 // is in a map. Memory comes from PyTorch's allocator, kernels go to its current stream.
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -145,6 +146,9 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool packed
               ": of packed sequences it must be [1, heads, total, head_dim]");
   CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", as_given(k.sizes(), packed), " and q ",
               as_given(q.sizes(), packed), packed ? ": head_dim must be equal" : ": batch and head_dim must be equal");
+  const int64_t heads = q.size(1), kv_heads = k.size(1);
+  CHECK_VALUE(kv_heads > 0 ? heads % kv_heads == 0 : heads == 0, "q has ", heads, " heads and k ", kv_heads,
+              ": those of q must be a multiple of those of k");
   check_tensor("v", v, q, packed, in_e4m3);
   check_shape("v", v, shape_with(k, v.size(3)), packed);
   CHECK_VALUE(v.size(3) > 0 || k.size(3) == 0, "v has shape ", as_given(v.sizes(), packed),
@@ -358,6 +362,7 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   }
   CHECK_VALUE(rotates || !faw_rotates(plan.chapter.c_str()), plan.chapter,
               " rotates q and k: pass rope, such as rope_tables(q, k)");
+  CHECK_VALUE(!rotates || faw_rotates(plan.chapter.c_str()), plan.chapter, " does not rotate q and k: pass no rope");
   const auto ask = direction == Direction::forward ? faw_forward_workspace : faw_backward_workspace;
   require(ask(plan.chapter.c_str(), plan.rung_name(), &problem, &plan.workspace));
   plan.writes_lse = faw_writes_lse(plan.chapter.c_str(), plan.rung_name());
@@ -747,6 +752,15 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
       check_lists(extras, q, k);
       plan_of(Direction::backward, q, k, v, extras.packed() || !all_contiguous({q, k, v}), causal, scale,
               rotates(cos, sin), extras, backward_chapter, backward_rung);
+    }
+    if (const auto& transforms = at::functorch::functorchTLSAccessor()) {
+      bool supported = true;  // as Attention::apply asks, with an error of its own
+      try {
+        transforms->checkSupportsCppAutogradFunction();
+      } catch (const c10::Error&) {
+        supported = false;
+      }
+      CHECK_VALUE(supported, "a transform of torch.func wants gradients: torch.autograd.grad has them");
     }
     Tensor lse;
     Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,

@@ -188,9 +188,9 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
     """softmax(scale q k^T) v as o, [B, H, Nq, D] if v is as wide as q; arguments as for forward(). A sink has a
     gradient, too.
 
-    Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A
-    direction for which no chapter is named takes the book's last word, and so does the forward of a chapter that is a
-    backward alone. Under autocast q, k and v are converted to its type first.
+    Differentiable, in reverse mode and not by torch.func, where the chapter has a backward, or backward_chapter names
+    one that has. A direction for which no chapter is named takes the book's last word, and so does the forward of a
+    chapter that is a backward alone. Under autocast q, k and v are converted to its type first.
     """
     if not (chapter is rung is backward_chapter is backward_rung is None):
         library.check_names(chapter, rung)

@@ -194,7 +194,7 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
                      std::to_string(head_dim) + ": " + found);
         EXPECT_EQ(expected.empty(), head_dim > (rope ? 128 : 256));
         if (expected.empty())
-          EXPECT_NE(found.find("head-dim is " + std::to_string(head_dim) + ": supported are"), std::string::npos);
+          EXPECT_NE(found.find("head_dim is " + std::to_string(head_dim) + ": supported are"), std::string::npos);
         else
           EXPECT_EQ(found, expected);
       }
@@ -204,7 +204,7 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
   EXPECT_EQ(taken(few, 0), "11_split_kv");
   Problem wide = small_problem();
   wide.head_dim = 60;  // what the first chapter that can be taken would have taken
-  EXPECT_EQ(taken(wide, 0).rfind("05_online_softmax: head-dim is 60: supported are", 0), 0u) << taken(wide, 0);
+  EXPECT_EQ(taken(wide, 0).rfind("no chapter takes it: head_dim is 60: supported are", 0), 0u) << taken(wide, 0);
   wide.heads = 0;
   EXPECT_EQ(taken(wide, 0), "heads is 0: it must be at least 1");
   const faw_problem problem = as_c(small_problem());
@@ -392,7 +392,7 @@ TEST_F(Capi, TakesPackedSequences) {
   refused("and cu_seqlens_q and cu_seqlens_k are NULL: the totals are of packed sequences");
   give(of_forward);
   extras.total_q = 0;
-  refused("total-q is 0: it must be at least 1");
+  refused("total_q is 0: it must be at least 1");
   extras.total_q = 10;
   if (!on_gpu) refused("it must be at most total_q, 10");
 }
@@ -609,7 +609,7 @@ TEST_F(Capi, RefusesWrongTensorsInE4m3) {
   });
   refused(FAW_INVALID, "of_tiles is 2: it must be 0 or 1", [](auto&, auto&, S& s, auto&, auto&) { s.of_tiles = 2; });
   refused(FAW_INVALID, "v is NULL", [](auto&, auto&, auto&, auto&, const void*& v) { v = nullptr; });
-  refused(FAW_UNSUPPORTED, "13_fp8: head-dim is 72: of tensors in e4m3 supported are 64, 128 and 256",
+  refused(FAW_UNSUPPORTED, "13_fp8: head_dim is 72: of tensors in e4m3 supported are 64, 128 and 256",
           [](faw_problem& problem, auto&, auto&, auto&, auto&) { problem.head_dim = 72; });
   refused(FAW_UNSUPPORTED, "13_fp8, rung direct, has no forward of tensors in e4m3",
           [](auto&, const char*& rung, auto&, auto&, auto&) { rung = "direct"; });
@@ -711,17 +711,17 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "heads", [](Call& c) { c.problem.heads = -4; }, "heads is -4: it must be at least 1");
   invalid(
-      "kv_heads", [](Call& c) { c.problem.kv_heads = 3; }, "heads is 2 and kv-heads is 3");
+      "kv_heads", [](Call& c) { c.problem.kv_heads = 3; }, "heads is 2 and kv_heads is 3");
   invalid(
-      "seq_q", [](Call& c) { c.problem.seq_q = 0; }, "seq-q is 0");
+      "seq_q", [](Call& c) { c.problem.seq_q = 0; }, "seq_q is 0");
   invalid(
-      "seq_k", [](Call& c) { c.problem.seq_k = std::numeric_limits<int>::min(); }, "seq-k is -2147483648");
+      "seq_k", [](Call& c) { c.problem.seq_k = std::numeric_limits<int>::min(); }, "seq_k is -2147483648");
   invalid(
-      "head_dim_v", [](Call& c) { c.problem.head_dim_v = -1; }, "head-dim-v is -1: it must be at least 1, or 0 for");
+      "head_dim_v", [](Call& c) { c.problem.head_dim_v = -1; }, "head_dim_v is -1: it must be at least 1, or 0 for");
   invalid(
       "beyond size_t",
       [](Call& c) { c.problem.batch = c.problem.seq_q = c.problem.seq_k = std::numeric_limits<int>::max(); },
-      "batch x heads x seq-q x seq-k is beyond all memory");
+      "batch x heads x seq_q x seq_k is beyond all memory");
   invalid(
       "dtype", [](Call& c) { c.problem.dtype = 2; }, "dtype is 2: it must be 0 (fp16) or 1 (bf16)");
   invalid(
@@ -798,11 +798,11 @@ TEST_F(Capi, TakesScalesThatAreFiniteInBase2) {
 TEST_F(Capi, RefusesWhatAChapterCannotDo) {
   expect_refusal(
       "head_dim", [](Call& c) { c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
-      "05_online_softmax: head-dim is 60: supported are");
+      "05_online_softmax: head_dim is 60: supported are");
   expect_refusal(
       "head_dim of a rung",
       [](Call& c) { c.chapter = "05_online_softmax", c.rung = "online", c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
-      "05_online_softmax, forward of rung online: head-dim is 60: supported are");
+      "05_online_softmax, forward of rung online: head_dim is 60: supported are");
   expect_refusal(
       "head_dim_v", [](Call& c) { c.problem.head_dim_v = 32; }, FAW_UNSUPPORTED,
       "05_online_softmax: the problem has a V with its own head dim (32 beside 64): supported is attention with none");
@@ -820,7 +820,7 @@ TEST_F(Capi, RefusesWhatAChapterCannotDo) {
       FAW_UNSUPPORTED, "12_variants: the problem has a V with its own head dim and a softcap: supported is one of");
   expect_refusal(
       "too long", [](Call& c) { c.chapter = "04_fusion", c.problem.seq_k = 1 << 20; }, FAW_UNSUPPORTED,
-      "04_fusion: seq-k is 1048576");
+      "04_fusion: seq_k is 1048576");
 }
 
 TEST_F(Capi, WantsTablesFromWhoRotatesAndFromNobodyElse) {

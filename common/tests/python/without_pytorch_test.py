@@ -7,6 +7,7 @@ import ctypes
 import importlib
 import os
 import re
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -77,6 +78,16 @@ class Declarations(unittest.TestCase):
             self.assertEqual(len(arguments), len(list(filter(None, parameters))), name)
             self.assertEqual(getattr(library._library, name).argtypes, arguments)
 
+    def test_the_code_in_cpp_that_a_page_shows(self):
+        page = (ROOT / "common" / "book" / "reference.md").read_text()
+        (code,) = re.findall(r"^```cpp\n(const faw_problem .*?)^```$", page, re.M | re.S)
+        given = "const void *q, const void *k, const void *v, void *o, float *lse, void *workspace, void *stream"
+        program = f'#include <cstdio>\n#include "capi/flash_attention_workbook.h"\nvoid shown({given}) {{\n{code}}}\n'
+        done = subprocess.run(["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-I",
+                               ROOT / "common", "-fsyntax-only", "-x", "c++", "-"], input=program, capture_output=True,
+                              text=True)
+        self.assertEqual(done.stderr, "")
+
     def test_the_version(self):
         numbers = re.findall(r"^#define FAW_VERSION_[A-Z]+ (\d+)$", HEADER, re.M)
         self.assertEqual(self.module.__version__, ".".join(numbers))
@@ -106,7 +117,7 @@ class Declarations(unittest.TestCase):
         window = {**given, "seq_q": 70, "window": (9, 0)}
         self.assertEqual(self.module.flops(window), 4 * 4 * (70 * 10 - 45) * 128)
         self.assertEqual(self.module.default_rung({**given, "sink": True, "views": True})[0], "12_variants")
-        with self.assertRaisesRegex(ValueError, "^kv-heads is 0: it must be at least 1$"):
+        with self.assertRaisesRegex(ValueError, "^kv_heads is 0: it must be at least 1$"):
             self.module.flops({**given, "kv_heads": 0})
         with self.assertRaisesRegex(ValueError, "^dtype is 'fp32': supported are fp16 and bf16$"):
             self.module.flops({**given, "dtype": "fp32"})
