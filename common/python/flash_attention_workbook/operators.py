@@ -2,6 +2,7 @@
 operators.cc."""
 
 import torch
+import torch.utils.flop_counter
 
 from . import library
 from .block_masks import BlockMask
@@ -161,6 +162,25 @@ def _(q, k, v, q_scale, k_scale, v_scale, causal, scale, chapter, rung, out_dtyp
         if tensor.device != q.device:
             raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
     return q.new_empty(q.shape, dtype=out_dtype), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+
+def _count_flops(operator, first, of_q_and_k, of_v):
+    """Has FlopCounterMode count what it counts for PyTorch's own attention: every pair of a query and a key, seen or
+    not, in so many products over the head dim of q and k, and over v's. Packed sequences count as if all were as long
+    as the longest. library.flops() leaves out what a mask hides. q is the operator's argument `first`."""
+
+    @torch.utils.flop_counter.register_flop_formula(operator)
+    def _(*arguments, out_shape=None):
+        q, k, v, *rest = arguments[first:]
+        pairs = q[0] * q[2] * k[2]
+        if len(rest) > 16 and rest[13] is not None:  # cu_seqlens_q .. max_seqlen_k
+            pairs = (rest[13][0] - 1) * rest[15] * rest[16]
+        return 2 * q[1] * pairs * (of_q_and_k * q[3] + of_v * v[3])
+
+
+_count_flops(torch.ops.flash_attention_workbook.forward, 0, 1, 1)
+_count_flops(torch.ops.flash_attention_workbook.forward_e4m3, 0, 1, 1)
+_count_flops(torch.ops.flash_attention_workbook.backward, 1, 3, 2)
 
 
 def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):

@@ -16,6 +16,7 @@ try:
     import torch
     import torch._dynamo.compiled_autograd
     import torch.utils.checkpoint
+    import torch.utils.flop_counter
 except ImportError:
     print("NOT RUN: there is no PyTorch")
     sys.exit(77)
@@ -583,6 +584,21 @@ class InsidePyTorch(unittest.TestCase):
             self.assertSame(gradients(faw.attention, *inputs), expected)
         for direction in ("forward", "backward"):
             self.assertEqual(seen.count(f"flash_attention_workbook.{direction}.default"), 1)
+
+    def test_flops_are_counted_as_of_pytorchs_own(self):
+        def counted(call):
+            with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
+                call()
+            return counter.get_total_flops()
+
+        inputs = tensors(batch=2, seq_q=20, seq_k=30, gradients=True)
+        pytorchs = torch.nn.functional.scaled_dot_product_attention
+        self.assertEqual(counted(lambda: faw.attention(*inputs, True).sum().backward()),
+                         counted(lambda: pytorchs(*inputs).sum().backward()))
+        self.assertEqual(counted(lambda: faw.attention(*inputs)), 4 * 2 * 4 * 20 * 30 * 64)
+        begin = torch.tensor([0, 12, 20], dtype=torch.int32, device=DEVICE)
+        packed = [x.detach()[0].transpose(0, 1)[:20].contiguous() for x in inputs]
+        self.assertEqual(counted(lambda: faw.attention_packed(*packed, begin, begin, 12, 12)), 4 * 2 * 4 * 12 * 12 * 64)
 
     def test_autocast(self):
         inputs = [x.float().requires_grad_() for x in tensors(batch=1, seq_q=40, seq_k=40)]

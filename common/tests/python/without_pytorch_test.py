@@ -20,7 +20,7 @@ MODULE = "flash_attention_workbook"
 
 def imported(torch, operators=mock.Mock(), **environment):
     """The module, freshly imported with these for PyTorch and for the compiled operators (None: there is none)."""
-    modules = {"torch": torch, f"{MODULE}._operators": operators}
+    modules = {"torch": torch, "torch.utils": torch, "torch.utils.flop_counter": torch, f"{MODULE}._operators": operators}
     with mock.patch.dict(sys.modules, modules), mock.patch.dict(os.environ, environment):
         return importlib.import_module(MODULE)  # mock.patch.dict forgets it, too
 
