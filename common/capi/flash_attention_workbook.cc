@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -34,9 +35,13 @@ using attention::Strides;
 // A fixed buffer: a failure to allocate must not become one to report.
 thread_local char last_error[1024] = "";
 
-// Keeps the text, on one line: the SIMT engine's diagnoses, and the names that callers pass, may have more.
+// Keeps the text, on one line: the SIMT engine's diagnoses, and the names that callers pass, may have more. What the
+// chapters' programs have as flags, head-dim, is a field here, head_dim.
 faw_status fail(faw_status status, const char* message) noexcept {
   std::snprintf(last_error, sizeof last_error, "%s", message);
+  for (const char* flag : {"kv-heads", "seq-q", "seq-k", "head-dim-v", "head-dim", "total-q", "total-k"})
+    for (char* found = last_error; (found = std::strstr(found, flag));)
+      std::replace(found, found + std::strlen(flag), '-', '_');
   std::replace_if(
       last_error, last_error + std::strlen(last_error), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return status;
@@ -129,6 +134,42 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
   return pass;
 }
 
+// A struct that the caller gives begins with its size, see the header. `first` is what its first version had. The last
+// field ends where the struct does, or what a later version puts behind it would not be seen.
+constexpr size_t first_problem = 72, first_extras = 184;
+static_assert(sizeof(faw_problem) == offsetof(faw_problem, extras) + sizeof(faw_extras*));
+static_assert(sizeof(faw_extras) == offsetof(faw_extras, block_cuts) + sizeof(int));
+
+void require_size(const std::string& name, size_t given, size_t first, size_t ours) {
+  constexpr size_t most = 4096;  // what is more was never set
+  if (given < first || given > most)
+    refuse(name + "'s size is " + std::to_string(given) + ": it must be sizeof(faw_" + name + "), which is " +
+           std::to_string(ours) + " here");
+}
+
+// What the caller gave, as this library knows it; what the caller does not know is as `none` has it.
+template <class Struct>
+Struct known(const std::string& name, const Struct& given, size_t first, Struct none) {
+  require_size(name, given.size, first, sizeof(Struct));
+  const size_t common = std::min(sizeof(Struct), given.size);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
+  if (std::any_of(bytes + common, bytes + given.size, [](unsigned char byte) { return byte != 0; }))
+    refuse(name + "'s size is " + std::to_string(given.size) + ": here it has " + std::to_string(common) +
+           " bytes, and what is behind them must be 0");
+  std::memcpy(&none, &given, common);
+  return none;
+}
+
+faw_problem known(const faw_problem* problem) {
+  if (!problem) refuse("problem is NULL");
+  return known("problem", *problem, first_problem, faw_problem{});
+}
+
+faw_extras extras_of(const faw_problem& problem) {
+  constexpr faw_extras none = FAW_NO_EXTRAS;
+  return problem.extras ? known("extras", *problem.extras, first_extras, none) : none;
+}
+
 std::array<std::pair<const char*, const faw_strides*>, 8> strides_of(const faw_extras& extras) {
   return {{{"q", extras.q},
            {"k", extras.k},
@@ -140,45 +181,45 @@ std::array<std::pair<const char*, const faw_strides*>, 8> strides_of(const faw_e
            {"dv", extras.dv}}};
 }
 
-Problem to_problem(bool rotates, const faw_problem* from) {
-  if (!from) refuse("problem is NULL");
-  if (from->dtype != FAW_FP16 && from->dtype != FAW_BF16)
-    refuse("dtype is " + std::to_string(from->dtype) + ": it must be 0 (fp16) or 1 (bf16)");
-  if (from->causal != 0 && from->causal != 1)
-    refuse("causal is " + std::to_string(from->causal) + ": it must be 0 or 1");
-  Problem problem = {.batch = from->batch,
-                     .heads = from->heads,
-                     .kv_heads = from->kv_heads,
-                     .seq_q = from->seq_q,
-                     .seq_k = from->seq_k,
-                     .head_dim = from->head_dim,
-                     .dtype = from->dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
-                     .mask = from->causal ? attention::Mask::causal : attention::Mask::none,
-                     .scale = from->scale,
+Problem to_problem(bool rotates, const faw_problem& from) {
+  if (from.dtype != FAW_FP16 && from.dtype != FAW_BF16)
+    refuse("dtype is " + std::to_string(from.dtype) + ": it must be 0 (fp16) or 1 (bf16)");
+  if (from.causal != 0 && from.causal != 1) refuse("causal is " + std::to_string(from.causal) + ": it must be 0 or 1");
+  if (from.scale == 0) refuse("scale is 0: it must be another number, such as faw_default_scale(head_dim)");
+  Problem problem = {.batch = from.batch,
+                     .heads = from.heads,
+                     .kv_heads = from.kv_heads,
+                     .seq_q = from.seq_q,
+                     .seq_k = from.seq_k,
+                     .head_dim = from.head_dim,
+                     .dtype = from.dtype == FAW_FP16 ? attention::DType::fp16 : attention::DType::bf16,
+                     .mask = from.causal ? attention::Mask::causal : attention::Mask::none,
+                     .scale = from.scale,
                      .rope = rotates,
-                     .head_dim_v = from->head_dim_v};
-  if (const faw_extras* extras = from->extras) {
-    problem.window_left = extras->window_left, problem.window_right = extras->window_right;
-    problem.softcap = extras->softcap;
-    problem.alibi = extras->alibi, problem.sink = extras->sink;
-    for (const auto& [name, strides] : strides_of(*extras)) problem.views = problem.views || strides;
-    problem.packed = extras->cu_seqlens_q || extras->cu_seqlens_k;
-    problem.total_q = extras->total_q, problem.total_k = extras->total_k;
-    if (!problem.packed && (extras->total_q || extras->total_k))
-      refuse("total_q is " + std::to_string(extras->total_q) + ", total_k is " + std::to_string(extras->total_k) +
+                     .head_dim_v = from.head_dim_v};
+  if (from.extras) {
+    const faw_extras extras = extras_of(from);
+    problem.window_left = extras.window_left, problem.window_right = extras.window_right;
+    problem.softcap = extras.softcap;
+    problem.alibi = extras.alibi, problem.sink = extras.sink;
+    for (const auto& [name, strides] : strides_of(extras)) problem.views = problem.views || strides;
+    problem.packed = extras.cu_seqlens_q || extras.cu_seqlens_k;
+    problem.total_q = extras.total_q, problem.total_k = extras.total_k;
+    if (!problem.packed && (extras.total_q || extras.total_k))
+      refuse("total_q is " + std::to_string(extras.total_q) + ", total_k is " + std::to_string(extras.total_k) +
              " and cu_seqlens_q and cu_seqlens_k are NULL: the totals are of packed sequences");
-    if (extras->block_begin) {
+    if (extras.block_begin) {
       problem.blocks = attention::BlockPattern::given;
-      if (!problem.packed) problem.listed = extras->block_listed;
-      for (const auto& [name, size, all] : {std::tuple("block_batch", extras->block_batch, problem.batch),
-                                            {"block_heads", extras->block_heads, problem.heads}})
+      if (!problem.packed) problem.listed = extras.block_listed;
+      for (const auto& [name, size, all] : {std::tuple("block_batch", extras.block_batch, problem.batch),
+                                            {"block_heads", extras.block_heads, problem.heads}})
         if (size != 1 && size != all)
           refuse(std::string(name) + " is " + std::to_string(size) + ": it must be 1 or " + std::to_string(all));
       for (const auto& [name, count] :
-           {std::pair("block_listed", extras->block_listed), {"block_cuts", extras->block_cuts}})
+           {std::pair("block_listed", extras.block_listed), {"block_cuts", extras.block_cuts}})
         if (count < 0 || count >= 1 << 29)  // tiles are counted twice, and have two numbers each
           refuse(std::string(name) + " is " + std::to_string(count) + ": it must be from 0 to 536870911");
-    } else if (extras->block_batch || extras->block_heads || extras->block_listed || extras->block_cuts) {
+    } else if (extras.block_batch || extras.block_heads || extras.block_listed || extras.block_cuts) {
       refuse("block_begin is NULL and there are sizes of a block mask: they must be 0");
     }
   }
@@ -192,7 +233,7 @@ Problem to_problem(bool rotates, const faw_problem* from) {
   return problem;
 }
 
-Problem to_problem(const char* chapter_name, const faw_problem* from) {
+Problem to_problem(const char* chapter_name, const faw_problem& from) {
   return to_problem(faw_rotates(chapter_name) == 1, from);
 }
 
@@ -305,7 +346,7 @@ attention::ScalesOfE4m3 to_scales(const faw_scales* from, const Problem& p) {
 template <class Args>
 void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
   constexpr bool is_backward = std::is_same_v<Args, attention::BackwardArgs>;
-  const faw_extras none = FAW_NO_EXTRAS, &extras = problem.extras ? *problem.extras : none;
+  const faw_extras extras = extras_of(problem);
   const auto of_queries = [&](const char* name, const faw_strides* strides, int D, bool result) {
     return to_strides(name, strides, p, p.heads, p.packed ? p.total_q : p.seq_q, D, result);
   };
@@ -337,8 +378,11 @@ void add_extras(Args& args, const Problem& p, const faw_problem& problem) {
 }
 
 template <class Args>
-void require_workspace(const Pass<Args>& pass, const Problem& problem, const void* workspace) {
-  if (pass.workspace_bytes(problem) > 0) require_pointers({{"workspace", workspace}});
+void require_workspace(const Pass<Args>& pass, const Problem& problem, const void* workspace, size_t bytes) {
+  const size_t wanted = pass.workspace_bytes(problem);
+  if (wanted > 0) require_pointers({{"workspace", workspace}});
+  if (bytes < wanted)
+    refuse("workspace_bytes is " + std::to_string(bytes) + ": it must be at least " + std::to_string(wanted));
 }
 
 template <class Args>
@@ -346,7 +390,7 @@ faw_status workspace_bytes(const char* chapter, const char* rung, const Pass<Arg
                            const faw_problem* problem, size_t* bytes) {
   return guarded([&] {
     if (!bytes) refuse("bytes is NULL");
-    const Problem p = to_problem(chapter, problem);
+    const Problem p = to_problem(chapter, known(problem));
     *bytes = require_pass(chapter, rung, direction, p).workspace_bytes(p);
   });
 }
@@ -374,6 +418,7 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
   std::string refused = std::string("no chapter has a ") + name_of(direction) + (problem.rope ? " with rope" : "");
   if (const std::string extras = attention::extras_unsupported(problem, attention::no_extras); !extras.empty())
     refused += ": " + extras;
+  const bool one_takes_such = problem.rope || attention::extras(problem) != attention::no_extras;
   const auto chapters = all_chapters();
   for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
     const Rung* rung = find_rung(**chapter, nullptr, direction);
@@ -383,7 +428,7 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
     const bool wanted = (*chapter)->general || attention::extras(problem) != attention::no_extras;
     if (!wanted && !pass.chooses) continue;
     if (const std::string why = attention::unsupported(pass, problem); !why.empty()) {
-      if (wanted) refused = (*chapter)->name + ": " + why;
+      if (wanted) refused = (one_takes_such ? (*chapter)->name : "no chapter takes it") + ": " + why;
     } else if (wanted || runs(pass, direction, problem).chapter == *chapter) {
       return {*chapter, rung};
     }
@@ -395,6 +440,8 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
 
 extern "C" {
 
+int faw_version(void) { return FAW_VERSION; }
+
 const char* faw_error(void) { return last_error; }
 
 float faw_default_scale(int head_dim) { return attention::default_scale(head_dim); }
@@ -404,27 +451,32 @@ int faw_on_engine(void) { return !on_gpu; }
 faw_status faw_default_problem(faw_problem* problem) {
   return guarded([&] {
     if (!problem) refuse("problem is NULL");
+    const size_t size = problem->size;
+    require_size("problem", size, first_problem, sizeof *problem);
     const Problem p = attention::default_problem();
-    *problem = {.batch = p.batch,
-                .heads = p.heads,
-                .kv_heads = p.kv_heads,
-                .seq_q = p.seq_q,
-                .seq_k = p.seq_k,
-                .head_dim = p.head_dim,
-                .dtype = p.dtype == attention::DType::fp16 ? FAW_FP16 : FAW_BF16,
-                .causal = p.mask == attention::Mask::causal,
-                .scale = p.scale,
-                .rope_cos = nullptr,
-                .rope_sin = nullptr,
-                .extras = nullptr,
-                .head_dim_v = p.head_dim_v};
+    const faw_problem it = {.size = size,
+                            .batch = p.batch,
+                            .heads = p.heads,
+                            .kv_heads = p.kv_heads,
+                            .seq_q = p.seq_q,
+                            .seq_k = p.seq_k,
+                            .head_dim = p.head_dim,
+                            .head_dim_v = p.head_dim_v,
+                            .dtype = p.dtype == attention::DType::fp16 ? FAW_FP16 : FAW_BF16,
+                            .causal = p.mask == attention::Mask::causal,
+                            .scale = p.scale,
+                            .rope_cos = nullptr,
+                            .rope_sin = nullptr,
+                            .extras = nullptr};
+    std::memset(problem, 0, size);
+    std::memcpy(problem, &it, std::min(size, sizeof it));
   });
 }
 
 faw_status faw_flops(const faw_problem* problem, int backward, double* flops) {
   return guarded([&] {
     if (!flops) refuse("flops is NULL");
-    const Problem p = to_problem(false, problem);
+    const Problem p = to_problem(false, known(problem));
     if (p.blocks == attention::BlockPattern::given)
       refuse("the operations of a block mask are those of the pairs that are seen: count these");
     if (p.packed) refuse("the operations of packed sequences are those of one problem each: ask for each length");
@@ -482,7 +534,7 @@ int faw_is_general(const char* chapter_name) {
 faw_status faw_default_chapter(const faw_problem* problem, int rotates, int backward, const char** chapter) {
   return guarded([&] {
     if (!chapter) refuse("chapter is NULL");
-    const Problem p = to_problem(rotates != 0, problem);
+    const Problem p = to_problem(rotates != 0, known(problem));
     const Named found = backward ? default_rung(p, &Rung::backward) : default_rung(p, &Rung::forward);
     *chapter = found.chapter->name.c_str();
   });
@@ -492,7 +544,7 @@ faw_status faw_default_rung(const faw_problem* problem, int rotates, int backwar
                             const char** rung) {
   return guarded([&] {
     if (!chapter || !rung) refuse(std::string(chapter ? "rung" : "chapter") + " is NULL");
-    const Problem p = to_problem(rotates != 0, problem);
+    const Problem p = to_problem(rotates != 0, known(problem));
     const auto ran = [&](auto direction) { return runs(default_rung(p, direction).rung->*direction, direction, p); };
     const Named found = backward ? ran(&Rung::backward) : ran(&Rung::forward);
     *chapter = found.chapter->name.c_str(), *rung = found.rung->name;
@@ -508,15 +560,16 @@ faw_status faw_backward_workspace(const char* chapter, const char* rung, const f
 }
 
 faw_status faw_forward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
-                       const void* v, void* o, float* lse, void* workspace, void* stream) {
+                       const void* v, void* o, float* lse, void* workspace, size_t workspace_bytes, void* stream) {
   return guarded([&] {
-    const Problem p = to_problem(chapter, problem);
+    const faw_problem given = known(problem);
+    const Problem p = to_problem(chapter, given);
     const Forward& pass = require_pass(chapter, rung, &Rung::forward, p);
     require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}});
     if (pass.writes_lse) require_pointers({{"lse", lse}});
-    require_workspace(pass, p, workspace);
-    attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, *problem)};
-    add_extras(args, p, *problem);
+    require_workspace(pass, p, workspace, workspace_bytes);
+    attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, given)};
+    add_extras(args, p, given);
     pass.run(p, args, static_cast<cudaStream_t>(stream));
   });
 }
@@ -528,14 +581,15 @@ faw_status faw_forward_e4m3_workspace(const char* chapter, const char* rung, con
 
 faw_status faw_forward_e4m3(const char* chapter, const char* rung, const faw_problem* problem, const void* q,
                             const void* k, const void* v, const faw_scales* scales, void* o, float* lse,
-                            void* workspace, void* stream) {
+                            void* workspace, size_t workspace_bytes, void* stream) {
   return guarded([&] {
-    const Problem p = to_problem(chapter, problem);
+    const faw_problem given = known(problem);
+    const Problem p = to_problem(chapter, given);
     const Forward& pass = require_pass(chapter, rung, &Rung::from_e4m3, p);
     require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}});
     if (pass.writes_lse) require_pointers({{"lse", lse}});
-    require_workspace(pass, p, workspace);
-    attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, *problem)};
+    require_workspace(pass, p, workspace, workspace_bytes);
+    attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, given)};
     args.scales = to_scales(scales, p);
     pass.run(p, args, static_cast<cudaStream_t>(stream));
   });
@@ -543,15 +597,16 @@ faw_status faw_forward_e4m3(const char* chapter, const char* rung, const faw_pro
 
 faw_status faw_backward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
                         const void* v, const void* o, const float* lse, const void* d_o, void* dq, void* dk, void* dv,
-                        void* workspace, void* stream) {
+                        void* workspace, size_t workspace_bytes, void* stream) {
   return guarded([&] {
-    const Problem p = to_problem(chapter, problem);
+    const faw_problem given = known(problem);
+    const Problem p = to_problem(chapter, given);
     const Backward& pass = require_pass(chapter, rung, &Rung::backward, p);
     require_pointers(
         {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"lse", lse}, {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}});
-    require_workspace(pass, p, workspace);
-    attention::BackwardArgs args = {q, k, v, o, lse, d_o, dq, dk, dv, workspace, rope_tables(chapter, *problem)};
-    add_extras(args, p, *problem);
+    require_workspace(pass, p, workspace, workspace_bytes);
+    attention::BackwardArgs args = {q, k, v, o, lse, d_o, dq, dk, dv, workspace, rope_tables(chapter, given)};
+    add_extras(args, p, given);
     pass.run(p, args, static_cast<cudaStream_t>(stream));
   });
 }

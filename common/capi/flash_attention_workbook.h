@@ -10,6 +10,10 @@
  * where v may have a head dim of its own, which o, d_o and dv share with it (faw_problem's head_dim_v), and where
  * faw_forward_e4m3 takes q, k and v in eight bits.
  *
+ * A problem and its extras begin with their size, sizeof of the struct that the caller was compiled with, so that they
+ * can grow. Of a caller with an older header the library takes what is not there yet as left out. Of a caller with a
+ * newer one it takes what it does not know yet only if that is all zero.
+ *
  * Chapters and rungs go by name: "05_online_softmax". A rung of NULL is the chapter's result, the last of its rungs
  * that has the direction asked for.
  *
@@ -25,6 +29,13 @@
 #define FLASH_ATTENTION_WORKBOOK_H
 
 #include <stddef.h>
+
+/* The workbook's version, by semantic versioning: every other place has it from here. What is compiled with this header
+ * runs with libraries of the same or a later version, as long as the first number is the same. */
+#define FAW_VERSION_MAJOR 1
+#define FAW_VERSION_MINOR 0
+#define FAW_VERSION_PATCH 0
+#define FAW_VERSION (FAW_VERSION_MAJOR * 10000 + FAW_VERSION_MINOR * 100 + FAW_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,6 +60,7 @@ typedef struct {
 /* What models add to attention. All of it can be left out; common/attention/problem.h has the formulas and where they
  * are from. FAW_NO_EXTRAS leaves everything out. */
 typedef struct {
+  size_t size; /* sizeof(faw_extras) */
   int window_left,
       window_right;   /* query i sees keys from i + seq_k - seq_q - left to i + seq_k - seq_q + right; -1: all */
   float softcap;      /* scores become softcap * tanh(score / softcap); 0: none */
@@ -85,23 +97,25 @@ typedef struct {
   int block_batch, block_heads; /* of masks: 1, or `batch` and `heads` */
   int block_listed, block_cuts;
 } faw_extras;
-#define FAW_NO_EXTRAS                                                                                             \
-  {                                                                                                               \
-    -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL, \
-        NULL, 0, 0, 0, 0                                                                                          \
+#define FAW_NO_EXTRAS                                                                                                  \
+  {                                                                                                                    \
+    sizeof(faw_extras), -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
+        0, NULL, NULL, NULL, 0, 0, 0, 0                                                                                \
   }
 #define FAW_BLOCK 128
 
 typedef struct {
-  int batch; /* as all sizes, at least 1: whoever has empty tensors has nothing to call */
-  int heads; /* query heads, a multiple of kv_heads: query head h reads kv head h / (heads / kv_heads) */
+  size_t size; /* sizeof(faw_problem) */
+  int batch;   /* as all sizes, at least 1: whoever has empty tensors has nothing to call */
+  int heads;   /* query heads, a multiple of kv_heads: query head h reads kv head h / (heads / kv_heads) */
   int kv_heads;
   int seq_q;
   int seq_k;
   int head_dim; /* a multiple of 8, up to 128 for every chapter; faw_default_chapter finds one up to 256 without RoPE */
-  int dtype;    /* a faw_dtype */
-  int causal;   /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */
-  float scale;  /* of the logits; faw_default_scale(head_dim) unless another is wanted */
+  int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
+  int dtype;      /* a faw_dtype */
+  int causal;     /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */
+  float scale;    /* of the logits, not 0; faw_default_scale(head_dim) unless another is wanted */
   /* For chapters that rotate Q and K (faw_rotates), and NULL for all others: the angles of RoPE, fp32, device memory,
    * 16-byte aligned, [max(seq_q, seq_k), head_dim / 2]. Row p has those of position p; key j stands at position j and
    * query i at i + seq_k - seq_q. Asking for the size of a workspace does not need them. */
@@ -111,8 +125,10 @@ typedef struct {
    * workspace, or for a chapter, does not need what alibi, sink, d_sink, cu_seqlens, block_.. and the strides point to:
    * only whether they are NULL. */
   const faw_extras* extras;
-  int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
 } faw_problem;
+
+/* FAW_VERSION as the library was compiled with it. */
+int faw_version(void);
 
 /* What went wrong in this thread's last call that did not return FAW_OK; "" before there is one. Never NULL; valid
  * until the next such call. */
@@ -125,7 +141,7 @@ float faw_default_scale(int head_dim);
 int faw_on_engine(void);
 
 /* The problem that is measured where nobody names one: on a GPU B=2 H=16 N=4096 D=64 fp16 causal, on the engine a small
- * one. */
+ * one. The caller has set problem->size. */
 faw_status faw_default_problem(faw_problem* problem);
 
 /* Floating-point operations as FlashAttention counts them: 4 B H Nq Nk D, half of it when causal; 2.5 times that if
@@ -176,9 +192,10 @@ faw_status faw_forward_workspace(const char* chapter, const char* rung, const fa
 faw_status faw_backward_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);
 
 /* q, k, v -> o, lse. `stream` is a cudaStream_t, NULL for the default stream. lse may be NULL if the rung does not
- * write it. The contents of the workspace are undefined before and after. */
+ * write it. workspace_bytes is the size of the workspace, at least what faw_forward_workspace says. Its contents are
+ * undefined before and after. */
 faw_status faw_forward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
-                       const void* v, void* o, float* lse, void* workspace, void* stream);
+                       const void* v, void* o, float* lse, void* workspace, size_t workspace_bytes, void* stream);
 
 /* What the elements of q, k and v in e4m3 are to be multiplied by: fp32, device memory. If of_tiles is 0, one number
  * each. If it is 1, one for each FAW_FP8_TILE rows of a head, the last ones of which may be fewer:
@@ -201,12 +218,12 @@ typedef struct {
 faw_status faw_forward_e4m3_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);
 faw_status faw_forward_e4m3(const char* chapter, const char* rung, const faw_problem* problem, const void* q,
                             const void* k, const void* v, const faw_scales* scales, void* o, float* lse,
-                            void* workspace, void* stream);
+                            void* workspace, size_t workspace_bytes, void* stream);
 
 /* q, k, v, o, lse, d_o -> dq, dk, dv; o and lse are the forward's. */
 faw_status faw_backward(const char* chapter, const char* rung, const faw_problem* problem, const void* q, const void* k,
                         const void* v, const void* o, const float* lse, const void* d_o, void* dq, void* dk, void* dv,
-                        void* workspace, void* stream);
+                        void* workspace, size_t workspace_bytes, void* stream);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 //
 // Each call wants a plan: which chapter, how much workspace. The C interface is asked once for a problem; then the plan
 // is in a map. Memory comes from PyTorch's allocator, kernels go to its current stream.
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -145,6 +146,9 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool packed
               ": of packed sequences it must be [1, heads, total, head_dim]");
   CHECK_VALUE(k.size(0) == q.size(0) && k.size(3) == q.size(3), "k has shape ", as_given(k.sizes(), packed), " and q ",
               as_given(q.sizes(), packed), packed ? ": head_dim must be equal" : ": batch and head_dim must be equal");
+  const int64_t heads = q.size(1), kv_heads = k.size(1);
+  CHECK_VALUE(kv_heads > 0 ? heads % kv_heads == 0 : heads == 0, "q has ", heads, " heads and k ", kv_heads,
+              ": those of q must be a multiple of those of k");
   check_tensor("v", v, q, packed, in_e4m3);
   check_shape("v", v, shape_with(k, v.size(3)), packed);
   CHECK_VALUE(v.size(3) > 0 || k.size(3) == 0, "v has shape ", as_given(v.sizes(), packed),
@@ -308,19 +312,20 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   check_axes("k", k, extras.packed());
   check_axes("v", v, extras.packed());
   Plan plan;
-  plan.problem = {.batch = int(q.size(0)),
+  plan.problem = {.size = sizeof(faw_problem),
+                  .batch = int(q.size(0)),
                   .heads = int(q.size(1)),
                   .kv_heads = int(k.size(1)),
                   .seq_q = int(q.size(2)),
                   .seq_k = int(k.size(2)),
                   .head_dim = int(q.size(3)),
+                  .head_dim_v = int(v.size(3)),
                   .dtype = q.scalar_type() == at::kHalf ? FAW_FP16 : FAW_BF16,
                   .causal = causal,
                   .scale = scale,
                   .rope_cos = nullptr,
                   .rope_sin = nullptr,
-                  .extras = nullptr,
-                  .head_dim_v = int(v.size(3))};
+                  .extras = nullptr};
   if (extras.packed()) {
     plan.problem.batch = int(extras.sequences());
     const auto longest = [](int64_t said, const Tensor& tensor) {  // what is longer is computed, too
@@ -357,6 +362,7 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   }
   CHECK_VALUE(rotates || !faw_rotates(plan.chapter.c_str()), plan.chapter,
               " rotates q and k: pass rope, such as rope_tables(q, k)");
+  CHECK_VALUE(!rotates || faw_rotates(plan.chapter.c_str()), plan.chapter, " does not rotate q and k: pass no rope");
   const auto ask = direction == Direction::forward ? faw_forward_workspace : faw_backward_workspace;
   require(ask(plan.chapter.c_str(), plan.rung_name(), &problem, &plan.workspace));
   plan.writes_lse = faw_writes_lse(plan.chapter.c_str(), plan.rung_name());
@@ -367,6 +373,7 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
 const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
                     std::optional<double> scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   thread_local std::map<Question<std::string>, Plan, std::less<>> plans;
+  CHECK_VALUE(scale != 0, "scale is 0: it must be another number, or None for 1 / sqrt(D)");
   const float factor = scale ? float(*scale) : faw_default_scale(int(q.size(3)));
   const Question<std::string_view> question = {{q.size(0),
                                                 q.size(1),
@@ -530,7 +537,8 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   const c10::DataPtr workspace = allocate(plan.workspace);
   require(faw_forward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
                       v.const_data_ptr(), o.mutable_data_ptr(),
-                      plan.writes_lse ? lse.mutable_data_ptr<float>() : nullptr, workspace.get(), current_stream(q)));
+                      plan.writes_lse ? lse.mutable_data_ptr<float>() : nullptr, workspace.get(), plan.workspace,
+                      current_stream(q)));
   return {o, lse};
 }
 
@@ -554,19 +562,20 @@ std::tuple<Tensor, Tensor> forward_e4m3(const Tensor& q, const Tensor& k, const 
   const c10::DeviceGuard guard(q.device());
   const std::string chapter(chapter_name), rung(rung_name.value_or(""));
   const char* const named = rung_name ? rung.c_str() : nullptr;
-  faw_problem problem = {.batch = int(q.size(0)),
+  faw_problem problem = {.size = sizeof(faw_problem),
+                         .batch = int(q.size(0)),
                          .heads = int(q.size(1)),
                          .kv_heads = int(k.size(1)),
                          .seq_q = int(q.size(2)),
                          .seq_k = int(k.size(2)),
                          .head_dim = int(q.size(3)),
+                         .head_dim_v = int(v.size(3)),
                          .dtype = out_dtype == at::kHalf ? FAW_FP16 : FAW_BF16,
                          .causal = causal,
                          .scale = scale ? float(*scale) : faw_default_scale(int(q.size(3))),
                          .rope_cos = nullptr,
                          .rope_sin = nullptr,
-                         .extras = nullptr,
-                         .head_dim_v = int(v.size(3))};
+                         .extras = nullptr};
   faw_problem asked = with_something_in_it(problem);
   size_t bytes = 0;
   require(faw_forward_e4m3_workspace(chapter.c_str(), named, &asked, &bytes));
@@ -579,7 +588,7 @@ std::tuple<Tensor, Tensor> forward_e4m3(const Tensor& q, const Tensor& k, const 
   }
   const c10::DataPtr workspace = allocate(bytes);
   require(faw_forward_e4m3(chapter.c_str(), named, &problem, q.const_data_ptr(), k.const_data_ptr(), v.const_data_ptr(),
-                           &scales, o.mutable_data_ptr(), lse.mutable_data_ptr<float>(), workspace.get(),
+                           &scales, o.mutable_data_ptr(), lse.mutable_data_ptr<float>(), workspace.get(), bytes,
                            current_stream(q)));
   return {o, lse};
 }
@@ -632,7 +641,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   const c10::DataPtr workspace = allocate(plan.workspace);
   require(faw_backward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
                        v.const_data_ptr(), o.const_data_ptr(), lse_data, d_o.const_data_ptr(), dq.mutable_data_ptr(),
-                       dk.mutable_data_ptr(), dv.mutable_data_ptr(), workspace.get(), current_stream(q)));
+                       dk.mutable_data_ptr(), dv.mutable_data_ptr(), workspace.get(), plan.workspace,
+                       current_stream(q)));
   return {dq, dk, dv, d_sink};
 }
 
@@ -742,6 +752,15 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
       check_lists(extras, q, k);
       plan_of(Direction::backward, q, k, v, extras.packed() || !all_contiguous({q, k, v}), causal, scale,
               rotates(cos, sin), extras, backward_chapter, backward_rung);
+    }
+    if (const auto& transforms = at::functorch::functorchTLSAccessor()) {
+      bool supported = true;  // as Attention::apply asks, with an error of its own
+      try {
+        transforms->checkSupportsCppAutogradFunction();
+      } catch (const c10::Error&) {
+        supported = false;
+      }
+      CHECK_VALUE(supported, "a transform of torch.func wants gradients: torch.autograd.grad has them");
     }
     Tensor lse;
     Tensor o = Attention::apply(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,

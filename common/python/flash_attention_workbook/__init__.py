@@ -40,7 +40,7 @@ from . import library
 __path__.append(str(library.DIRECTORY))  # in the tree, the compiled operators are where the library was built
 
 from .block_masks import BlockMask, block_mask
-from .library import DEVICE, Error, chapters, default_problem, default_rung, flops
+from .library import DEVICE, VERSION as __version__, Error, chapters, default_problem, default_rung, flops
 from .operators import attention, attention_fp8, attention_packed, backward, forward, rope_tables, sdpa
 
 __all__ = ["attention", "attention_fp8", "attention_packed", "sdpa", "forward", "backward", "rope_tables", "block_mask",

@@ -5,7 +5,7 @@ import os
 import pathlib
 
 LIBRARY_VARIABLE = "FLASH_ATTENTION_WORKBOOK_LIBRARY"
-LIBRARY = "libflash_attention_workbook.so"
+LIBRARY = "libflash_attention_workbook.so.1"
 Error = ValueError  # what a refused call raises, with one line
 _DTYPE_NAMES = ["fp16", "bf16"]  # by their numbers in faw_dtype
 
@@ -13,17 +13,18 @@ _DTYPE_NAMES = ["fp16", "bf16"]  # by their numbers in faw_dtype
 class Problem(ctypes.Structure):
     """faw_problem of common/capi/flash_attention_workbook.h."""
 
-    _fields_ = [(name, ctypes.c_int) for name in
-                ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "dtype", "causal")]
+    _fields_ = [("size", ctypes.c_size_t)]
+    _fields_ += [(name, ctypes.c_int) for name in
+                 ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "head_dim_v", "dtype", "causal")]
     _fields_ += [("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p),
-                 ("extras", ctypes.c_void_p), ("head_dim_v", ctypes.c_int)]
+                 ("extras", ctypes.c_void_p)]
 
 
 class Extras(ctypes.Structure):
     """faw_extras of that header; where tensors lie, and what they hold, is never asked for from here."""
 
     TENSORS = ("q", "k", "v", "o", "d_o", "dq", "dk", "dv")
-    _fields_ = [("window_left", ctypes.c_int), ("window_right", ctypes.c_int), ("softcap", ctypes.c_float)]
+    _fields_ = [("size", ctypes.c_size_t), ("window_left", ctypes.c_int), ("window_right", ctypes.c_int), ("softcap", ctypes.c_float)]
     _fields_ += [(name, ctypes.c_void_p) for name in ("alibi", "sink", "d_sink", *TENSORS, "cu_seqlens_q",
                                                       "cu_seqlens_k")]
     _fields_ += [(name, ctypes.c_int) for name in ("total_q", "total_k", "zero_rest")]
@@ -33,6 +34,7 @@ class Extras(ctypes.Structure):
 
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)
 FUNCTIONS = [  # of that header, those that are called from here: name, result, parameters
+    ("faw_version", ctypes.c_int, []),
     ("faw_error", _NAME, []),
     ("faw_on_engine", ctypes.c_int, []),
     ("faw_default_problem", _STATUS, [_PROBLEM]),
@@ -78,6 +80,7 @@ def _load(path):
 
 DIRECTORY = _find().parent  # where the operators are, too
 _library = _load(_find())
+VERSION = "{}.{}.{}".format(*(_library.faw_version() // step % 100 for step in (10000, 100, 1)))
 DEVICE = "cpu" if _library.faw_on_engine() else "cuda"  # the type of device on which tensors have to be
 
 
@@ -144,7 +147,7 @@ def check_names(chapter, rung):
 
 def default_problem():
     """What the workbook measures where nobody says otherwise: {"batch": 2, .., "dtype": "fp16", "causal": True}."""
-    problem = Problem()
+    problem = Problem(size=ctypes.sizeof(Problem))
     _require(_library.faw_default_problem(problem))
     sizes = {name: getattr(problem, name) for name in ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim")}
     return {**sizes, "dtype": _DTYPE_NAMES[problem.dtype], "causal": bool(problem.causal)}
@@ -153,14 +156,14 @@ def default_problem():
 def _as_c(problem):
     if problem["dtype"] not in _DTYPE_NAMES:
         raise ValueError(f"dtype is {problem['dtype']!r}: supported are {' and '.join(_DTYPE_NAMES)}")
-    sizes = {"scale": 1.0, **problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}
+    sizes = {"size": ctypes.sizeof(Problem), "scale": 1.0, **problem, "dtype": _DTYPE_NAMES.index(problem["dtype"])}
     window, softcap, *there = (sizes.pop(name, None) for name in ("window", "softcap", "alibi", "sink", "views",
                                                                   "packed", "blocks"))
     made = Problem(**sizes)
     if window or softcap or any(there):
         alibi, sink, views, begins, blocks = (64 if one else None for one in there)  # no address that anybody reads
         totals = (made.batch * made.seq_q, made.batch * made.seq_k) if begins else (0, 0)  # at most
-        made.of_extras = Extras(*(window or (-1, -1)), softcap or 0, alibi, sink, sink, *[views] * len(Extras.TENSORS),
+        made.of_extras = Extras(ctypes.sizeof(Extras), *(window or (-1, -1)), softcap or 0, alibi, sink, sink, *[views] * len(Extras.TENSORS),
                                 begins, begins, *totals, 0, *[blocks] * 3, *[1 if blocks else 0] * 4)
         made.extras = ctypes.addressof(made.of_extras)
     return made

@@ -2,6 +2,7 @@
 operators.cc."""
 
 import torch
+import torch.utils.flop_counter
 
 from . import library
 from .block_masks import BlockMask
@@ -163,6 +164,25 @@ def _(q, k, v, q_scale, k_scale, v_scale, causal, scale, chapter, rung, out_dtyp
     return q.new_empty(q.shape, dtype=out_dtype), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
+def _count_flops(operator, first, of_q_and_k, of_v):
+    """Has FlopCounterMode count what it counts for PyTorch's own attention: every pair of a query and a key, seen or
+    not, in so many products over the head dim of q and k, and over v's. Packed sequences count as if all were as long
+    as the longest. library.flops() leaves out what a mask hides. q is the operator's argument `first`."""
+
+    @torch.utils.flop_counter.register_flop_formula(operator)
+    def _(*arguments, out_shape=None):
+        q, k, v, *rest = arguments[first:]
+        pairs = q[0] * q[2] * k[2]
+        if len(rest) > 16 and rest[13] is not None:  # cu_seqlens_q .. max_seqlen_k
+            pairs = (rest[13][0] - 1) * rest[15] * rest[16]
+        return 2 * q[1] * pairs * (of_q_and_k * q[3] + of_v * v[3])
+
+
+_count_flops(torch.ops.flash_attention_workbook.forward, 0, 1, 1)
+_count_flops(torch.ops.flash_attention_workbook.forward_e4m3, 0, 1, 1)
+_count_flops(torch.ops.flash_attention_workbook.backward, 1, 3, 2)
+
+
 def _with_backward(chapter, rung, backward_chapter, backward_rung, rotates):
     """(chapter, rung, backward_chapter, backward_rung) to take where gradients are wanted; None stands for the
     default."""
@@ -188,9 +208,9 @@ def attention(q, k, v, causal=False, scale=None, chapter=None, rung=None, backwa
     """softmax(scale q k^T) v as o, [B, H, Nq, D] if v is as wide as q; arguments as for forward(). A sink has a
     gradient, too.
 
-    Differentiable, in reverse mode, where the chapter has a backward, or backward_chapter names one that has. A
-    direction for which no chapter is named takes the book's last word, and so does the forward of a chapter that is a
-    backward alone. Under autocast q, k and v are converted to its type first.
+    Differentiable, in reverse mode and not by torch.func, where the chapter has a backward, or backward_chapter names
+    one that has. A direction for which no chapter is named takes the book's last word, and so does the forward of a
+    chapter that is a backward alone. Under autocast q, k and v are converted to its type first.
     """
     if not (chapter is rung is backward_chapter is backward_rung is None):
         library.check_names(chapter, rung)

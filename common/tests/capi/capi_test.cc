@@ -32,19 +32,20 @@ using chapter_suite::OnDevice;
 using harness::DeviceTensors;
 
 faw_problem as_c(const Problem& p) {
-  return {p.batch,
+  return {sizeof(faw_problem),
+          p.batch,
           p.heads,
           p.kv_heads,
           p.seq_q,
           p.seq_k,
           p.head_dim,
+          p.head_dim_v,
           p.dtype == attention::DType::fp16 ? FAW_FP16 : FAW_BF16,
           p.mask == attention::Mask::causal,
           p.scale,
           nullptr,
           nullptr,
-          nullptr,
-          p.head_dim_v};
+          nullptr};
 }
 
 Problem small_problem(attention::DType dtype = attention::DType::fp16) {
@@ -69,7 +70,7 @@ faw_status forward(const char* chapter, const char* rung, const faw_problem& giv
                    cudaStream_t stream = nullptr) {
   const faw_problem problem = with_tables(given, t);
   return faw_forward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
-                     static_cast<float*>(t.lse.data()), t.workspace.data(), stream);
+                     static_cast<float*>(t.lse.data()), t.workspace.data(), t.workspace.bytes(), stream);
 }
 
 faw_status backward(const char* chapter, const char* rung, const faw_problem& given, const DeviceTensors& t,
@@ -77,7 +78,7 @@ faw_status backward(const char* chapter, const char* rung, const faw_problem& gi
   const faw_problem problem = with_tables(given, t);
   return faw_backward(chapter, rung, &problem, t.q.data(), t.k.data(), t.v.data(), t.o.data(),
                       static_cast<float*>(t.lse.data()), t.d_o.data(), t.dq.data(), t.dk.data(), t.dv.data(),
-                      t.workspace.data(), stream);
+                      t.workspace.data(), t.workspace.bytes(), stream);
 }
 
 // Calls test(chapter, rung) for every rung of the book.
@@ -90,11 +91,12 @@ class Capi : public OnDevice {};
 
 TEST(Book, KnowsTheDefaultProblem) {
   faw_problem problem;
+  problem.size = sizeof problem;
   ASSERT_EQ(faw_default_problem(&problem), FAW_OK);
   const Problem expected = attention::default_problem();
   const auto fields = [](const faw_problem& p) {
     return std::tuple(p.batch, p.heads, p.kv_heads, p.seq_q, p.seq_k, p.head_dim, p.dtype, p.causal, p.scale,
-                      p.rope_cos, p.rope_sin);
+                      p.rope_cos, p.rope_sin, p.extras, p.head_dim_v, p.size);
   };
   EXPECT_EQ(fields(problem), fields(as_c(expected)));
   EXPECT_EQ(expected.mask, attention::Mask::causal);
@@ -104,19 +106,20 @@ TEST(Book, KnowsTheDefaultProblem) {
 }
 
 TEST(Book, CountsFlopsAsFlashAttentionDoes) {
-  faw_problem problem = {.batch = 3,
+  faw_problem problem = {.size = sizeof(faw_problem),
+                         .batch = 3,
                          .heads = 4,
                          .kv_heads = 2,
                          .seq_q = 1 << 17,
                          .seq_k = 1 << 18,
                          .head_dim = 128,
+                         .head_dim_v = 0,
                          .dtype = FAW_FP16,
                          .causal = 0,
                          .scale = 1,
                          .rope_cos = nullptr,
                          .rope_sin = nullptr,
-                         .extras = nullptr,
-                         .head_dim_v = 0};
+                         .extras = nullptr};
   const double full = 4.0 * 3 * 4 * 128 * (1 << 17) * (1 << 18);
   double flops = 0;
   ASSERT_EQ(faw_flops(&problem, 0, &flops), FAW_OK);
@@ -191,7 +194,7 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
                      std::to_string(head_dim) + ": " + found);
         EXPECT_EQ(expected.empty(), head_dim > (rope ? 128 : 256));
         if (expected.empty())
-          EXPECT_NE(found.find("head-dim is " + std::to_string(head_dim) + ": supported are"), std::string::npos);
+          EXPECT_NE(found.find("head_dim is " + std::to_string(head_dim) + ": supported are"), std::string::npos);
         else
           EXPECT_EQ(found, expected);
       }
@@ -201,7 +204,7 @@ TEST_F(Capi, KnowsTheChapterToTakeWhereNobodyNamesOne) {
   EXPECT_EQ(taken(few, 0), "11_split_kv");
   Problem wide = small_problem();
   wide.head_dim = 60;  // what the first chapter that can be taken would have taken
-  EXPECT_EQ(taken(wide, 0).rfind("05_online_softmax: head-dim is 60: supported are", 0), 0u) << taken(wide, 0);
+  EXPECT_EQ(taken(wide, 0).rfind("no chapter takes it: head_dim is 60: supported are", 0), 0u) << taken(wide, 0);
   wide.heads = 0;
   EXPECT_EQ(taken(wide, 0), "heads is 0: it must be at least 1");
   const faw_problem problem = as_c(small_problem());
@@ -389,7 +392,7 @@ TEST_F(Capi, TakesPackedSequences) {
   refused("and cu_seqlens_q and cu_seqlens_k are NULL: the totals are of packed sequences");
   give(of_forward);
   extras.total_q = 0;
-  refused("total-q is 0: it must be at least 1");
+  refused("total_q is 0: it must be at least 1");
   extras.total_q = 10;
   if (!on_gpu) refused("it must be at most total_q, 10");
 }
@@ -518,9 +521,9 @@ struct CallOfE4m3 {
   }
   faw_status run() const {
     const faw_problem problem = as_c(p);
-    const faw_status status =
-        faw_forward_e4m3("13_fp8", nullptr, &problem, q_bytes.data(), k_bytes.data(), v_bytes.data(), &scales,
-                         results.o.data(), static_cast<float*>(results.lse.data()), results.workspace.data(), nullptr);
+    const faw_status status = faw_forward_e4m3(
+        "13_fp8", nullptr, &problem, q_bytes.data(), k_bytes.data(), v_bytes.data(), &scales, results.o.data(),
+        static_cast<float*>(results.lse.data()), results.workspace.data(), results.workspace.bytes(), nullptr);
     check(cudaDeviceSynchronize());
     return status;
   }
@@ -594,7 +597,7 @@ TEST_F(Capi, RefusesWrongTensorsInE4m3) {
     spoil(problem, rung, wrong.scales, scales, v);
     EXPECT_EQ(faw_forward_e4m3("13_fp8", rung, &problem, wrong.q_bytes.data(), wrong.k_bytes.data(), v, scales,
                                wrong.results.o.data(), static_cast<float*>(wrong.results.lse.data()),
-                               wrong.results.workspace.data(), nullptr),
+                               wrong.results.workspace.data(), wrong.results.workspace.bytes(), nullptr),
               status);
     EXPECT_EQ(faw_error(), text);
   };
@@ -606,7 +609,7 @@ TEST_F(Capi, RefusesWrongTensorsInE4m3) {
   });
   refused(FAW_INVALID, "of_tiles is 2: it must be 0 or 1", [](auto&, auto&, S& s, auto&, auto&) { s.of_tiles = 2; });
   refused(FAW_INVALID, "v is NULL", [](auto&, auto&, auto&, auto&, const void*& v) { v = nullptr; });
-  refused(FAW_UNSUPPORTED, "13_fp8: head-dim is 72: of tensors in e4m3 supported are 64, 128 and 256",
+  refused(FAW_UNSUPPORTED, "13_fp8: head_dim is 72: of tensors in e4m3 supported are 64, 128 and 256",
           [](faw_problem& problem, auto&, auto&, auto&, auto&) { problem.head_dim = 72; });
   refused(FAW_UNSUPPORTED, "13_fp8, rung direct, has no forward of tensors in e4m3",
           [](auto&, const char*& rung, auto&, auto&, auto&) { rung = "direct"; });
@@ -646,13 +649,16 @@ struct Call {
   void* o;
   float* lse;
   void* workspace = nullptr;
+  size_t workspace_bytes = size_t(1) << 40;  // said, and not there
 
   explicit Call(void* memory) : pointer(static_cast<char*>(memory)) {
     q = k = v = o = memory;
     lse = static_cast<float*>(memory);
   }
 
-  faw_status run() const { return faw_forward(chapter.c_str(), rung, &problem, q, k, v, o, lse, workspace, nullptr); }
+  faw_status run() const {
+    return faw_forward(chapter.c_str(), rung, &problem, q, k, v, o, lse, workspace, workspace_bytes, nullptr);
+  }
 };
 
 void expect_refusal(const char* title, const std::function<void(Call&)>& spoil, faw_status status,
@@ -705,17 +711,17 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "heads", [](Call& c) { c.problem.heads = -4; }, "heads is -4: it must be at least 1");
   invalid(
-      "kv_heads", [](Call& c) { c.problem.kv_heads = 3; }, "heads is 2 and kv-heads is 3");
+      "kv_heads", [](Call& c) { c.problem.kv_heads = 3; }, "heads is 2 and kv_heads is 3");
   invalid(
-      "seq_q", [](Call& c) { c.problem.seq_q = 0; }, "seq-q is 0");
+      "seq_q", [](Call& c) { c.problem.seq_q = 0; }, "seq_q is 0");
   invalid(
-      "seq_k", [](Call& c) { c.problem.seq_k = std::numeric_limits<int>::min(); }, "seq-k is -2147483648");
+      "seq_k", [](Call& c) { c.problem.seq_k = std::numeric_limits<int>::min(); }, "seq_k is -2147483648");
   invalid(
-      "head_dim_v", [](Call& c) { c.problem.head_dim_v = -1; }, "head-dim-v is -1: it must be at least 1, or 0 for");
+      "head_dim_v", [](Call& c) { c.problem.head_dim_v = -1; }, "head_dim_v is -1: it must be at least 1, or 0 for");
   invalid(
       "beyond size_t",
       [](Call& c) { c.problem.batch = c.problem.seq_q = c.problem.seq_k = std::numeric_limits<int>::max(); },
-      "batch x heads x seq-q x seq-k is beyond all memory");
+      "batch x heads x seq_q x seq_k is beyond all memory");
   invalid(
       "dtype", [](Call& c) { c.problem.dtype = 2; }, "dtype is 2: it must be 0 (fp16) or 1 (bf16)");
   invalid(
@@ -732,10 +738,56 @@ TEST_F(Capi, RefusesEachWrongArgumentInOneLine) {
   invalid(
       "workspace + 8", [](Call& c) { c.chapter = "01_naive", c.workspace = c.pointer + 8; },
       "workspace is not aligned to 16 bytes");
+  invalid(
+      "workspace_bytes", [](Call& c) { c.chapter = "01_naive", c.workspace = c.pointer, c.workspace_bytes = 100; },
+      "workspace_bytes is 100: it must be at least ");
+  invalid(
+      "scale of 0", [](Call& c) { c.problem.scale = 0; }, "scale is 0: it must be another number, such as faw_default");
+  invalid(
+      "size", [](Call& c) { c.problem.size = 0; }, "problem's size is 0: it must be sizeof(faw_problem), which is ");
+  invalid(
+      "size of extras",
+      [](Call& c) {
+        static faw_extras short_by_one = FAW_NO_EXTRAS;
+        short_by_one.size--;
+        c.chapter = "12_variants", c.problem.extras = &short_by_one;
+      },
+      "extras's size is " + std::to_string(sizeof(faw_extras) - 1) + ": it must be sizeof(faw_extras), which is ");
+}
+
+// A caller with a newer header has a larger problem: it is taken if what the library does not know is 0.
+TEST_F(Capi, TakesLargerStructsThatAreZeroBehind) {
+  struct Larger {
+    faw_problem known = as_c(small_problem());
+    int more[4] = {};
+  } problem;
+  problem.known.size = sizeof problem;
+  size_t bytes = 1;
+  EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, &problem.known, &bytes), FAW_OK) << faw_error();
+  problem.more[3] = 1 << 24;
+  EXPECT_EQ(faw_forward_workspace("05_online_softmax", nullptr, &problem.known, &bytes), FAW_INVALID);
+  EXPECT_EQ(faw_error(), "problem's size is " + std::to_string(sizeof problem) + ": here it has " +
+                             std::to_string(sizeof(faw_problem)) + " bytes, and what is behind them must be 0");
+  EXPECT_EQ(faw_default_problem(&problem.known), FAW_OK) << faw_error();
+  EXPECT_EQ(problem.more[3], 0);
+  EXPECT_EQ(problem.known.size, sizeof problem);
+  problem.known.size = sizeof(faw_problem) - 1;
+  EXPECT_EQ(faw_default_problem(&problem.known), FAW_INVALID);
+
+  struct {
+    faw_extras known = FAW_NO_EXTRAS;
+    void* more = nullptr;
+  } extras;
+  extras.known.size = sizeof extras;
+  faw_problem with_extras = as_c(small_problem());
+  with_extras.extras = &extras.known;
+  EXPECT_EQ(faw_forward_workspace("12_variants", nullptr, &with_extras, &bytes), FAW_OK) << faw_error();
+  extras.more = &extras;
+  EXPECT_EQ(faw_forward_workspace("12_variants", nullptr, &with_extras, &bytes), FAW_INVALID);
 }
 
 TEST_F(Capi, TakesScalesThatAreFiniteInBase2) {
-  for (const float scale : {2.35e38f, -2.35e38f, 0.0f}) {
+  for (const float scale : {2.35e38f, -2.35e38f, 1e-45f}) {
     faw_problem problem = as_c(small_problem());
     problem.scale = scale;
     size_t bytes = 0;
@@ -746,11 +798,11 @@ TEST_F(Capi, TakesScalesThatAreFiniteInBase2) {
 TEST_F(Capi, RefusesWhatAChapterCannotDo) {
   expect_refusal(
       "head_dim", [](Call& c) { c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
-      "05_online_softmax: head-dim is 60: supported are");
+      "05_online_softmax: head_dim is 60: supported are");
   expect_refusal(
       "head_dim of a rung",
       [](Call& c) { c.chapter = "05_online_softmax", c.rung = "online", c.problem.head_dim = 60; }, FAW_UNSUPPORTED,
-      "05_online_softmax, forward of rung online: head-dim is 60: supported are");
+      "05_online_softmax, forward of rung online: head_dim is 60: supported are");
   expect_refusal(
       "head_dim_v", [](Call& c) { c.problem.head_dim_v = 32; }, FAW_UNSUPPORTED,
       "05_online_softmax: the problem has a V with its own head dim (32 beside 64): supported is attention with none");
@@ -768,7 +820,7 @@ TEST_F(Capi, RefusesWhatAChapterCannotDo) {
       FAW_UNSUPPORTED, "12_variants: the problem has a V with its own head dim and a softcap: supported is one of");
   expect_refusal(
       "too long", [](Call& c) { c.chapter = "04_fusion", c.problem.seq_k = 1 << 20; }, FAW_UNSUPPORTED,
-      "04_fusion: seq-k is 1048576");
+      "04_fusion: seq_k is 1048576");
 }
 
 TEST_F(Capi, WantsTablesFromWhoRotatesAndFromNobodyElse) {
@@ -818,7 +870,7 @@ TEST_F(Capi, NamesTheDirectionThatIsMissing) {
       EXPECT_EQ(faw_backward_workspace(name, rung.name, &problem, &bytes), FAW_UNSUPPORTED);
       EXPECT_EQ(faw_error(), chapter.name + ", rung " + rung.name + ", has no backward");
       EXPECT_EQ(
-          faw_backward(name, rung.name, &problem, p, p, p, p, static_cast<float*>(p), p, p, p, p, nullptr, nullptr),
+          faw_backward(name, rung.name, &problem, p, p, p, p, static_cast<float*>(p), p, p, p, p, nullptr, 0, nullptr),
           FAW_UNSUPPORTED);
     }
   });
@@ -835,9 +887,9 @@ TEST_F(Capi, RefusesNullProblemsAndResults) {
   EXPECT_STREQ(faw_error(), "bytes is NULL");
   EXPECT_EQ(faw_forward_workspace(nullptr, nullptr, &problem, &bytes), FAW_INVALID);
   EXPECT_NE(std::string(faw_error()).find("chapter is NULL: there are 01_naive"), std::string::npos);
-  EXPECT_EQ(
-      faw_forward("05_online_softmax", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
-      FAW_INVALID);
+  EXPECT_EQ(faw_forward("05_online_softmax", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
+                        nullptr),
+            FAW_INVALID);
 }
 
 // A refused launch must be reported once, here: not again by the next one of the caller, who never made it.

@@ -74,9 +74,9 @@ NUMBERS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim")
 
 
 class Problem(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int) for name in (*NUMBERS, "dtype", "causal")] + [
-        ("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p),
-        ("extras", ctypes.c_void_p), ("head_dim_v", ctypes.c_int)]
+    _fields_ = [("size", ctypes.c_size_t), *((name, ctypes.c_int) for name in (*NUMBERS, "head_dim_v", "dtype", "causal")),
+                ("scale", ctypes.c_float), ("rope_cos", ctypes.c_void_p), ("rope_sin", ctypes.c_void_p),
+                ("extras", ctypes.c_void_p)]
 
 
 LIBRARY.faw_error.restype = ctypes.c_char_p
@@ -85,7 +85,7 @@ LIBRARY.faw_error.restype = ctypes.c_char_p
 def taken(point: dict) -> str:
     """"10_hopper/prompt", where nobody names one."""
     said = point["problem"]
-    problem = Problem(*(said[name] for name in NUMBERS), ["fp16", "bf16"].index(said["dtype"]), said["causal"],
+    problem = Problem(ctypes.sizeof(Problem), *(said[name] for name in NUMBERS), 0, ["fp16", "bf16"].index(said["dtype"]), said["causal"],
                       said["head_dim"]**-0.5)
     chapter, rung = ctypes.c_char_p(), ctypes.c_char_p()
     status = LIBRARY.faw_default_rung(ctypes.byref(problem), int(point["rope"]), int(point["direction"] == "backward"),

@@ -1,16 +1,23 @@
 """Other projects find what `cmake --install` puts there, or add the sources: of the engine alone, and of the whole workbook."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 BUILD = Path(os.environ["WORKBOOK_BUILD"])
 ROOT = Path(__file__).resolve().parents[3]
 SIMT = ROOT / "common" / "simt"
 OUTSIDE = Path(__file__).resolve().parent / "outside"
+PYTHON = ROOT / "common" / "python" / "flash_attention_workbook"
+HEADER = ROOT / "common" / "capi" / "flash_attention_workbook.h"
+VERSION = ".".join(re.findall(r"^#define FAW_VERSION_[A-Z]+ (\d+)$", HEADER.read_text(), re.MULTILINE))
 FROM_C = f"-DFROM_C={ROOT / 'common' / 'tests' / 'capi' / 'from_c.c'}"
 
 REVERSE = """#include <cstdio>
@@ -84,6 +91,31 @@ class Installed(Packages):
     def test_the_whole(self) -> None:
         self.require_passes(OUTSIDE, 1, self.install("library"), FROM_C)
 
+    def test_the_whole_by_pkg_config(self) -> None:
+        if not shutil.which("pkg-config"):
+            self.skipTest("NOT RUN: needs pkg-config")
+        self.install("library")
+        moved = self.prefix.parent / "moved"
+        self.prefix.rename(moved)
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(moved / "lib/pkgconfig"), "LD_LIBRARY_PATH": str(moved / "lib")}
+
+        def asked(*flags: str) -> list[str]:
+            words = ["pkg-config", *flags, "flash_attention_workbook"]
+            return subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+        program = moved / "from_c"
+        self.run_command("gcc", FROM_C.partition("=")[2], *asked("--cflags", "--libs"), "-o", program)
+        subprocess.run([program], env=environment, check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(asked("--modversion"), [VERSION])
+        major = VERSION.partition(".")[0]
+        self.assertRegex(self.run_command("objdump", "-p", program), rf"NEEDED +libflash_attention_workbook\.so\.{major}\n")
+
+    def test_the_python_package_has_the_library_once_as_it_loads_it(self) -> None:
+        self.install("wheel")
+        loaded = re.search(r'^LIBRARY = "(.*)"$', (PYTHON / "library.py").read_text(), re.MULTILINE)
+        assert loaded
+        self.assertEqual([path.name for path in (self.prefix / PYTHON.name).glob("lib*")], [loaded[1]])
+
 
 class Added(Packages):
     """Compiles the engine, and then every chapter, once more."""
@@ -96,14 +128,41 @@ class Added(Packages):
 
 
 class Wheel(Packages):
-    """Compiles the engine once more, with what pip installs for that."""
+    """With what pip installs for that."""
 
-    def test_commands_and_engine(self) -> None:
+    def setUp(self) -> None:
+        super().setUp()
         self.run_command(sys.executable, "-m", "venv", self.prefix)
-        pip = [self.prefix / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-        done = subprocess.run([*pip, "download", "--quiet", "--dest", self.prefix, "scikit-build-core>=0.10"], capture_output=True, text=True)
+        self.pip = [self.prefix / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+        done = subprocess.run([*self.pip, "install", "--quiet", "scikit-build-core>=0.10"], capture_output=True, text=True)
         if done.returncode:
             self.skipTest(f"pip has no scikit-build-core: {done.stderr.strip().splitlines()[-1]}")
+
+    def metadata(self, project: Path, address: str) -> "tuple[Message, str]":
+        """What an index would show of it, and the page."""
+        make = "import scikit_build_core.build as it; it.prepare_metadata_for_build_wheel('DIRECTORY')"
+        with tempfile.TemporaryDirectory(dir=self.prefix) as made:
+            subprocess.run([self.pip[0], "-c", make.replace("DIRECTORY", made)], cwd=project, check=True, capture_output=True,
+                           env={**os.environ, "WORKBOOK_ADDRESS": address})
+            (file,) = Path(made).glob("*/METADATA")
+            read = message_from_string(file.read_text())
+            return read, read.get_payload()
+
+    def test_what_an_index_shows(self) -> None:
+        for project, name in ((ROOT, "flash-attention-workbook"), (SIMT, "simt-engine")):
+            shown, page = self.metadata(project, "")
+            self.assertEqual((shown["Name"], shown["Author"], shown["License"]),
+                             (name, "The FlashAttention workbook authors", "MIT"))
+            self.assertTrue(shown.get_all("Classifier"))
+            self.assertTrue(page.strip().startswith(f"# {name}\n"), page)
+            self.assertIsNone(shown["Project-URL"])
+        shown, _ = self.metadata(ROOT, "there/it/is")
+        self.assertEqual(shown["Version"], VERSION)
+        self.assertEqual(shown.get_all("Project-URL"), ["Repository, there/it/is", "Changes, there/it/is/blob/main/CHANGELOG.md"])
+
+    def test_commands_and_engine(self) -> None:
+        """Compiles the engine once more."""
+        pip = self.pip
         self.run_command(*pip, "wheel", "--no-deps", "--wheel-dir", self.prefix, SIMT)
         (wheel,) = self.prefix.glob("simt_engine-*.whl")
         self.run_command(*pip, "install", "--no-deps", wheel)

@@ -662,7 +662,7 @@ class Refusals(unittest.TestCase):
                 (r"^v has shape .20, 2, 0.: its head_dim must be at least 1$", dict(v=q[..., :0])),
                 (r"^v has strides .130, 65, 1.: the last must be 1 and the others multiples of 8, none negative: pass "
                  r"v.contiguous..$", dict(v=torch.zeros(20, 2, 65, device=DEVICE, dtype=q.dtype)[..., :64])),
-                ("^12_variants: head-dim is 60: supported are the multiples of 8 up to 128$",
+                ("^12_variants: head_dim is 60: supported are the multiples of 8 up to 128$",
                  dict.fromkeys("qkv", q[..., :60].contiguous())),
                 ("^cu_seqlens_q is torch.int64: it must be torch.int32$", dict(cu_seqlens_q=begin.long())),
                 (r"^cu_seqlens_k is on meta and q is on .*: all tensors must be on one device$",
@@ -679,7 +679,7 @@ class Refusals(unittest.TestCase):
                 ("^softcap and alibi are both given", dict(softcap=1.0, alibi=torch.ones(2, device=DEVICE))),
                 ("^12_variants: the problem has a V with its own head dim and packed sequences: supported is one of them "
                  "alone$", dict(q=torch.cat([q] * 3, -1), k=torch.cat([q] * 3, -1), v=torch.cat([q] * 2, -1))),
-                ("^12_variants: head-dim is 192: supported are the multiples of 8 up to 128$",
+                ("^12_variants: head_dim is 192: supported are the multiples of 8 up to 128$",
                  dict.fromkeys("qkv", torch.cat([q] * 3, -1)))]:
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 faw.attention_packed(**{**dict(q=q, k=q, v=q, cu_seqlens_q=begin, cu_seqlens_k=begin, max_seqlen_q=15,

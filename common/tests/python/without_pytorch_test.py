@@ -7,6 +7,7 @@ import ctypes
 import importlib
 import os
 import re
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -19,7 +20,7 @@ MODULE = "flash_attention_workbook"
 
 def imported(torch, operators=mock.Mock(), **environment):
     """The module, freshly imported with these for PyTorch and for the compiled operators (None: there is none)."""
-    modules = {"torch": torch, f"{MODULE}._operators": operators}
+    modules = {"torch": torch, "torch.utils": torch, "torch.utils.flop_counter": torch, f"{MODULE}._operators": operators}
     with mock.patch.dict(sys.modules, modules), mock.patch.dict(os.environ, environment):
         return importlib.import_module(MODULE)  # mock.patch.dict forgets it, too
 
@@ -37,7 +38,7 @@ class Imports(unittest.TestCase):
     def test_another_library(self):
         with self.assertRaisesRegex(ImportError,
                                     "^libc.so.6 is not the workbook's library, or not of this version: it has no "
-                                    "faw_error$"):
+                                    "faw_version$"):
             imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
 
     def test_no_operators(self):
@@ -62,8 +63,8 @@ class Declarations(unittest.TestCase):
     def test_the_problem(self):
         header = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
         body = re.search(r"typedef struct \{([^}]*)\} faw_problem;", header)[1]
-        declared = re.findall(r"(int|float|const \w+\*) (\w+);", body)
-        types_ = {"int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p,
+        declared = re.findall(r"(size_t|int|float|const \w+\*) (\w+);", body)
+        types_ = {"size_t": ctypes.c_size_t, "int": ctypes.c_int, "float": ctypes.c_float, "const float*": ctypes.c_void_p,
                   "const faw_extras*": ctypes.c_void_p}
         self.assertEqual([(name, types_[type_]) for type_, name in declared],
                          list(self.module.library.Problem._fields_))
@@ -71,11 +72,25 @@ class Declarations(unittest.TestCase):
     def test_the_functions(self):
         declared = dict(re.findall(r"^[a-z_ ]+[ *]+(faw_\w+)\(([^)]*)\);", HEADER, re.M | re.S))
         library = self.module.library
-        self.assertEqual(len(library.FUNCTIONS), 14)
+        self.assertEqual(len(library.FUNCTIONS), 15)
         for name, _, arguments in library.FUNCTIONS:
             parameters = declared[name].replace("void", "").split(",")
             self.assertEqual(len(arguments), len(list(filter(None, parameters))), name)
             self.assertEqual(getattr(library._library, name).argtypes, arguments)
+
+    def test_the_code_in_cpp_that_a_page_shows(self):
+        page = (ROOT / "common" / "book" / "reference.md").read_text()
+        (code,) = re.findall(r"^```cpp\n(const faw_problem .*?)^```$", page, re.M | re.S)
+        given = "const void *q, const void *k, const void *v, void *o, float *lse, void *workspace, void *stream"
+        program = f'#include <cstdio>\n#include "capi/flash_attention_workbook.h"\nvoid shown({given}) {{\n{code}}}\n'
+        done = subprocess.run(["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-I",
+                               ROOT / "common", "-fsyntax-only", "-x", "c++", "-"], input=program, capture_output=True,
+                              text=True)
+        self.assertEqual(done.stderr, "")
+
+    def test_the_version(self):
+        numbers = re.findall(r"^#define FAW_VERSION_[A-Z]+ (\d+)$", HEADER, re.M)
+        self.assertEqual(self.module.__version__, ".".join(numbers))
 
     def test_the_book(self):
         directories = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
@@ -102,7 +117,7 @@ class Declarations(unittest.TestCase):
         window = {**given, "seq_q": 70, "window": (9, 0)}
         self.assertEqual(self.module.flops(window), 4 * 4 * (70 * 10 - 45) * 128)
         self.assertEqual(self.module.default_rung({**given, "sink": True, "views": True})[0], "12_variants")
-        with self.assertRaisesRegex(ValueError, "^kv-heads is 0: it must be at least 1$"):
+        with self.assertRaisesRegex(ValueError, "^kv_heads is 0: it must be at least 1$"):
             self.module.flops({**given, "kv_heads": 0})
         with self.assertRaisesRegex(ValueError, "^dtype is 'fp32': supported are fp16 and bf16$"):
             self.module.flops({**given, "dtype": "fp32"})

@@ -16,7 +16,7 @@ _NEVER = {"build", "__pycache__", ".git", ".carry", ".learner", "answers.json"}
 # What the workbook has at its top, beside the chapters. Handouts, submissions and grades may lie there, too.
 _AT_THE_TOP = re.compile(r"common|workbook|\.(ci|clang-format|clangd|devcontainer|github|gitignore)|CMakeLists\.txt|"
                          r"CMakePresets\.json|"
-                         r"pyproject\.toml|(CONTRIBUTING|README)\.md|LICENSE")
+                         r"pyproject\.toml|(CHANGELOG|CONTRIBUTING|README)\.md|CITATION\.cff|LICENSE")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip archive can say
 
 

@@ -32,7 +32,7 @@ from tools.handout import gradescope, leaks, student_lessons
 _LEFT_OUT = re.compile(rf"(\.ci|\.github|common/tests/({'|'.join(OF_THE_WORKBOOK)})|"
                        r"common/tools/(grading|handout)|common/harness/judge)/|common/tests/trace/\w+_test\.py$|"
                        r"common/tools/commands/(grade|handout|mutants)\.py$|"
-                       r"common/course/(debug/|wrong/|(README\.md|gradescope\.md|requirements\.txt)$)|CONTRIBUTING\.md$")
+                       r"common/course/(debug/|wrong/|(README\.md|gradescope\.md|requirements\.txt)$)|(CHANGELOG|CONTRIBUTING)\.md$")
 _OF_A_LESSON = re.compile(r"\.md$|/pictures/|/numbers\.json$")
 _COUNTS = "common/tests/trace"
 _MOST_FILES = 3  # that a line of the instructor's page names
