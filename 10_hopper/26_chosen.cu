@@ -1,29 +1,23 @@
-// Chapter 10, rung 26, chosen: the host chooses between two kernels.
+// Chapter 10, rung 26, chosen, forward: the host chooses between two kernels.
 //
 // No kernel of its own. The host launches
 //
-//   forward    `polynomial`  for head dims up to 64 and many keys, if tiles of 192 rows, for three consumers, should be
-//                            done first
-//              `prompt`      for all others
-//   backward   `columns`     for head dims up to 64
-//              `prompt`      for all others
+//   `polynomial`  for head dims up to 64 and many keys, if tiles of 192 rows, for three consumers, should be done first
+//   `prompt`      for all others
 //
 // What changed since polynomial: where tiles are few, the number of consumers counts for more than an eighth of the
-// exponentials, and other problems get the kernels of `prompt` as before. The backward is columns' as it is.
+// exponentials, and other problems get the kernels of `prompt` as before.
 //
 // Expected limit: that of the kernel that runs.
 #include "attention/rung.h"
 
 namespace hopper {
 
-using attention::Backward;
-using attention::BackwardArgs;
 using attention::Forward;
 using attention::ForwardArgs;
 using attention::Problem;
 
 extern const attention::Rung prompt, polynomial;
-extern const attention::Backward columns_backward;
 int consumers_for(const Problem& p);
 
 namespace {
@@ -34,30 +28,20 @@ const Forward& chosen_for(const Problem& p) {
   return is_for_polynomial ? polynomial.forward : prompt.forward;
 }
 
-const Backward& backward_chosen_for(const Problem& p) { return p.head_dim <= 64 ? columns_backward : prompt.backward; }
-
 size_t workspace_bytes(const Problem& p) { return chosen_for(p).workspace_bytes(p); }
-size_t workspace_bytes_backward(const Problem& p) { return backward_chosen_for(p).workspace_bytes(p); }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) { chosen_for(p).run(p, args, stream); }
-void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  backward_chosen_for(p).run(p, args, stream);
-}
 
 }  // namespace
 
 extern const attention::Rung chosen;
 constinit const attention::Rung chosen = {
     .name = "chosen",
-    .idea = "the host chooses: at D = 64 `polynomial`, with many keys and tiles, and `columns`, else `prompt`",
+    .idea = "the host chooses: `polynomial` at D = 64 with many keys and tiles, else `prompt`",
     .forward = {.unsupported = attention::not_for_hopper_to_256,
                 .workspace_bytes = workspace_bytes,
                 .run = run,
                 .writes_lse = true,
-                .chooses = chosen_for},
-    .backward = {.unsupported = attention::not_for_hopper_to_256,
-                 .workspace_bytes = workspace_bytes_backward,
-                 .run = run_backward,
-                 .chooses = backward_chosen_for}};
+                .chooses = chosen_for}};
 
 }  // namespace hopper

@@ -26,7 +26,7 @@
 // factor out for nothing, is gone. In fp16, where dS could overflow, a multiplication takes it out.
 //
 // Expected, over prompt, H200, D = 64, N = 8192, no mask, bf16: 1.01 launch by launch, 0.99 back to back, since 2 of 34
-// instructions of wgmma are added. Measured in a trial before this was a rung: 1.043 and 1.030 (in_depth.md).
+// instructions of wgmma are added. Measured: 1.015 and 1.038 in bf16, 0.994 and 0.999 in fp16 (in_depth.md).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -104,14 +104,16 @@ constexpr float ds_factor = std::is_same_v<T, __half> ? 1 : p_factor;
 template <class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
+  Columns<T, D> columns;  // of one tile: they are read in its first products
+  int ticket;
+  Mbarrier kv_full, full[2], empty[2], columns_full, columns_empty, dq_full[2][consumers], dq_ready[2][consumers];
+  alignas(tile_alignment) T k[Bc * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T v[Bc * D];
   T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
   T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
-  Columns<T, D> columns;              // of one tile: they are read in its first products
-  int ticket;
-  Mbarrier kv_full, full[2], empty[2], columns_full, columns_empty, dq_full[2][consumers], dq_ready[2][consumers];
 };
+static_assert(sizeof(Shared<__half, 64>) == 227 * 1024);  // what a thread block can have
 
 // Starts the copies of a block. One thread.
 template <class T, int D, class Order>
@@ -326,8 +328,6 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
       watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
-      __syncwarp();  // all lanes have read whether anything is left out
-      if (lane == 0) mbarrier_arrive(&smem.columns_empty);
       make_ds_of_columns<T, Br>(ds_reg, p_reg, of_tile ? of_tile + Br : nullptr);
       watch_transpose("dS", tile, ds_reg, 1 / ds_factor<T>);
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
@@ -337,8 +337,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
       watch_step("3. dV += P^T dO");
       wgmma_fence();
       start_sum<D, Br>(dv_reg, p_half, d_o);
-      named_barrier_sync(1,
-                         warpgroup_threads * consumers);  // dS is in shared memory, and dQ of the tile before is done
+      named_barrier_sync(1, warpgroup_threads * consumers);  // dS is in shared memory, dQ of the tile before is done
+      if (threadIdx.x == 0) mbarrier_arrive(&smem.columns_empty);  // and all have read the columns
 
       watch_step("4. dQ += dS K, dK += dS^T Q");
       float dq_reg[1][8][4];
@@ -446,7 +446,7 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.kv_full, 1);
     mbarrier_init(&smem.columns_full, 1);
-    mbarrier_init(&smem.columns_empty, 4 * consumers);  // their warps
+    mbarrier_init(&smem.columns_empty, 1);
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
       mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps

@@ -193,6 +193,7 @@ def limits_of_10(of: Quantities) -> str:
 
 # Chapter 10's kernels with parts left out or changed, back to back. Of "product" it is a matrix product.
 JOULES, VARIANTS = "2026-11-29-10-joules.json", "2026-11-29-10-variants.json"
+COLUMNS = "2026-11-29-10-columns.json"
 LEFT_OUT = {
     "forward": {"whole": "the kernel", "zeros": "the same, on zeros", "no_exp": "2ˣ by an addition and a shift",
                 "no_copies": "the first tiles of K and V every time", "p_shared": "P from shared memory",
@@ -227,16 +228,25 @@ def joules_of(of: Quantities, direction: str) -> str:
     return markdown(rows)
 
 
-def with_clusters(of: Quantities, direction: str) -> str:
-    """Times as fast as without clusters: launch by launch, then back to back."""
+def _beside(of: Quantities, file: str, rung: str, problems: dict[str, dict[str, Any]]) -> str:
+    """How many times as fast the rung is as the one beside it: launch by launch, then back to back. Without the mask
+    and with it, and of {words: what sets a problem apart}."""
     rows = [["N", *map(str, SWEEP_LENGTHS)]]
     for causal in (False, True):
-        for head_dim in (64, 128):
-            rows.append([f"{'causal' if causal else 'full'}, D = {head_dim}", *(
-                " / ".join(_cell(of, f"2026-11-29-10-clusters-{direction}.json", f"clusters.{ratio}", "points",
-                                 text=".2f", head_dim=head_dim, causal=causal, seq=seq)
+        for words, where in problems.items():
+            rows.append([f"{'causal' if causal else 'full'}, {words}", *(
+                " / ".join(_cell(of, file, f"{rung}.{ratio}", "points", text=".2f", causal=causal, seq=seq, **where)
                            for ratio in ("ratio", "ratio_back_to_back")) for seq in SWEEP_LENGTHS)])
     return markdown(rows)
+
+
+def with_clusters(of: Quantities, direction: str) -> str:
+    return _beside(of, f"2026-11-29-10-clusters-{direction}.json", "clusters",
+                   {f"D = {head_dim}": {"head_dim": head_dim} for head_dim in (64, 128)})
+
+
+def with_columns(of: Quantities) -> str:
+    return _beside(of, COLUMNS, "columns", {dtype: {"dtype": dtype} for dtype in ("bf16", "fp16")})
 
 
 TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
@@ -247,6 +257,9 @@ TRIED = (  # direction, head dims, variant, what it is, and what was predicted f
     ("backward", (64, 128), "regs232", "232 registers a thread, not 240", "1.00 / 1.00"),
     ("backward", (64, 128), "regs224", "224 registers", "1.00 / 1.00"),
     ("backward", (64,), "columns", "LSE and δ as columns of the products", "1.01 / 0.99"),
+    ("backward", (128,), "columns", "LSE and δ as columns of the products", "–"),
+    ("backward", (64,), "apart", "dQ of a tile beside dV and dK of the next one", "1.03 / 1.015"),
+    ("backward", (64,), "columns_apart", "both of these", "1.06 / 1.04"),
     ("backward", (64,), "no_stats", "without loads of LSE and δ: a bound for that", "1.03 / 1.02"),
     ("backward", (128,), "no_stats", "without loads of LSE and δ", "1.01 / 1.01"),
     ("backward", (64,), "no_ds", "dS not written to shared memory: a bound for another layout", "1.03 / 1.01"),
@@ -254,9 +267,11 @@ TRIED = (  # direction, head dims, variant, what it is, and what was predicted f
 
 
 def tried_in_10(of: Quantities) -> str:
-    """Times as fast as the kernel as it is: launch by launch, then back to back."""
+    """Times as fast as the kernel as it is, in the same run: launch by launch, then back to back."""
     def gain(field: str, direction: str, head_dim: int, variant: str) -> float:
-        whole, changed = (of.entry(VARIANTS, field, "points", direction=direction, head_dim=head_dim, variant=one)
+        where = {"direction": direction, "head_dim": head_dim}
+        run = of.entry(VARIANTS, "run", "points", variant=variant, **where)
+        whole, changed = (of.entry(VARIANTS, field, "points", variant=one, run=run, **where)
                           for one in ("whole", variant))
         return float(whole / changed)
 
@@ -362,7 +377,8 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "joules, forward": lambda of: joules_of(of, "forward"),
     "joules, backward": lambda of: joules_of(of, "backward"),
     "clusters, forward": lambda of: with_clusters(of, "forward"),
-    "clusters, backward": lambda of: with_clusters(of, "backward"), "tried in 10": tried_in_10,
+    "clusters, backward": lambda of: with_clusters(of, "backward"), "columns": with_columns,
+    "tried in 10": tried_in_10,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
