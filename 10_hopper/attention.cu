@@ -69,12 +69,12 @@ const attention::Chapter chapter = {
                .idea = "blocks of one head begin at different queries, so that none waits for its turn",
                .backward = cyclic_backward},
               both(clusters, clusters_backward),
-              prompt,
-              late,
-              polynomial,
               {.name = "columns",
                .idea = "at D = 64 LSE and delta are columns of the products, so that no thread loads them",
                .backward = columns_backward},
+              prompt,
+              late,
+              polynomial,
               chosen},
     .starts_from = &narrow};
 
