@@ -153,7 +153,9 @@ std::vector<Case> groups_of_heads() {
   return {make({2, 6, 6, 33, 70, 64}, DType::fp16, Mask::none).for_("multi-head: a kv head for each query head"),
           make({1, 6, 3, 33, 70, 128}, DType::bf16, Mask::causal).for_("groups of two"),
           make({2, 6, 2, 33, 70, 64}, DType::bf16, Mask::causal).for_("groups of three, which is no power of two"),
-          make({1, 6, 1, 33, 70, 128}, DType::fp16, Mask::none).for_("multi-query: one kv head")};
+          make({1, 6, 1, 33, 70, 128}, DType::fp16, Mask::none).for_("multi-query: one kv head"),
+          make({1, 20, 10, 130, 130, 64}, DType::fp16, Mask::causal)
+              .for_("so many that a backward leaves two query heads of several tiles to a thread block")};
 }
 
 // Rows with few keys and so, when they are loud, with an LSE far below 0: exp(S - LSE) of a column past the last key,
