@@ -393,7 +393,9 @@ __global__ void __launch_bounds__(threads, 1)
   }
 }
 
-void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+}  // namespace
+
+void backward_deferred(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     using S = Shape<D>;
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, shares = attention::backward_shares<S>(p);
@@ -417,8 +419,10 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   });
 }
 
+namespace {
+
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_of_shared, .run = run};
+    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_of_shared, .run = backward_deferred};
 
 }  // namespace
 
