@@ -1,0 +1,5 @@
+// hash table: key by atomicCAS, value by plain store; duplicates increment atomically; lookups in the same kernel of keys only
+#include <cstdio>
+__global__ void insert(unsigned* keys, int* vals, const unsigned* in, int n, int cap) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; unsigned k = in[i], s = k * 2654435761u % cap; while (true) { unsigned old = atomicCAS(keys + s, 0xffffffffu, k); if (old == 0xffffffffu || old == k) { atomicAdd(vals + s, 1); return; } s = (s + 1) % cap; } }
+__global__ void get(const unsigned* keys, const int* vals, int cap, int* most) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < cap && keys[i] != 0xffffffffu) atomicMax(most, vals[i]); }
+int main() { const int n = 1000, cap = 512; unsigned *k, *in; int *v, *m; cudaMalloc(&k, cap * 4); cudaMallocManaged(&in, n * 4); cudaMalloc(&v, cap * 4); cudaMallocManaged(&m, 4); cudaMemset(k, 0xff, cap * 4); cudaMemset(v, 0, cap * 4); *m = 0; for (int i = 0; i < n; i++) in[i] = i * i % 331; insert<<<8, 128>>>(k, v, in, n, cap); get<<<4, 128>>>(k, v, cap, m); cudaDeviceSynchronize(); printf("%d\n", *m); cudaFree(k); cudaFree(v); cudaFree(in); cudaFree(m); }

@@ -1,0 +1,5 @@
+// odd-even transposition in one block (global memory), and bitonic with dynamic shared memory for templates of type
+#include <cstdio>
+__global__ void oddeven(int* a, int n) { int t = threadIdx.x; for (int p = 0; p < n; p++) { int i = 2 * t + (p & 1); if (i + 1 < n && a[i] > a[i + 1]) { int x = a[i]; a[i] = a[i + 1]; a[i + 1] = x; } __syncthreads(); } }
+template <class T> __global__ void bitonic(T* g, int n) { extern __shared__ unsigned char raw[]; T* s = reinterpret_cast<T*>(raw); int t = threadIdx.x; s[t] = g[t]; __syncthreads(); for (int k = 2; k <= n; k *= 2) for (int j = k / 2; j; j /= 2) { int o = t ^ j; if (o > t && (s[t] > s[o]) == !(t & k)) { T x = s[t]; s[t] = s[o]; s[o] = x; } __syncthreads(); } g[t] = s[t]; }
+int main() { const int n = 128; int* a; double* b; cudaMallocManaged(&a, n * 4); cudaMallocManaged(&b, n * 8); for (int i = 0; i < n; i++) a[i] = b[i] = i * 77 % n; oddeven<<<1, n / 2>>>(a, n); bitonic<<<1, n, n * sizeof(double)>>>(b, n); cudaDeviceSynchronize(); printf("%d %g\n", a[100], b[100]); cudaFree(a); cudaFree(b); }
