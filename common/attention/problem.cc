@@ -86,9 +86,9 @@ std::string invalid(const Problem& p) {
     if (constexpr int most = 1 << 30; side < -1 || side > most)
       return "window is " + std::to_string(p.window_left) + "," + std::to_string(p.window_right) +
              ": each side must be -1 (all keys) or a number of keys from 0 to " + std::to_string(most);
-  if (!(p.softcap >= 0) || !std::isfinite(p.softcap * log2_e)) {
+  if (p.softcap != 0 && !(p.softcap >= 0.1f && p.softcap <= 1000)) {  // tanh has too few bits for others
     std::ostringstream line;
-    line << "softcap is " << p.softcap << ": it must be 0 (none) or a positive number below 2.35e+38";
+    line << "softcap is " << p.softcap << ": it must be 0 (none) or a number from 0.1 to 1000";
     return line.str();
   }
   if (p.packed && p.blocks != BlockPattern::none)

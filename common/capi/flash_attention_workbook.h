@@ -63,7 +63,7 @@ typedef struct {
   size_t size; /* sizeof(faw_extras) */
   int window_left,
       window_right;   /* query i sees keys from i + seq_k - seq_q - left to i + seq_k - seq_q + right; -1: all */
-  float softcap;      /* scores become softcap * tanh(score / softcap); 0: none */
+  float softcap;      /* scores become softcap * tanh(score / softcap), 0.1 to 1000; 0: none */
   const float* alibi; /* [batch, heads], slopes, or NULL: scores lose slope * |i + seq_k - seq_q - j| */
   const float* sink;  /* [heads], or NULL: exp(sink) is one more term of each row's sum, and of lse */
   float* d_sink;      /* [heads], written by a backward of a problem with sinks; else NULL */

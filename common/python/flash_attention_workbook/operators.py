@@ -53,11 +53,13 @@ def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0), blocks=N
     packed = *packed, *((None,) * 3 if blocks is None else blocks[:3])
     if window is None and softcap is None and alibi is None and sink is None:
         return -1, -1, 0.0, None, None, *packed
-    if window is not None and (not isinstance(window, (tuple, list)) or len(window) != 2):
+    if window is not None and (not isinstance(window, (tuple, list)) or len(window) != 2
+                               or any(isinstance(side, bool) for side in window)):
         raise ValueError(f"window is {window!r}: it must be a pair (left, right) of numbers of keys, -1 for all")
     left, right = (-1, -1) if window is None else window
-    if softcap is not None and (not isinstance(softcap, (int, float)) or not softcap > 0):
-        raise ValueError(f"softcap is {softcap!r}: it must be a number above 0, or None")
+    if softcap is not None and (isinstance(softcap, bool) or not isinstance(softcap, (int, float))
+                                or not 0.1 <= softcap <= 1000):
+        raise ValueError(f"softcap is {softcap!r}: it must be a number from 0.1 to 1000, or None")
     _require_tensors(**{name: value for name, value in (("alibi", alibi), ("sink", sink)) if value is not None})
     if alibi is not None and alibi.dim() == 1:  # the same slopes in every batch
         batch = q.shape[0] if packed[0] is None else max(0, packed[0].numel() - 1)

@@ -631,7 +631,8 @@ class Refusals(unittest.TestCase):
         for text, options in [
                 ("^a side of the window is -2: it must be a number of keys, or -1 for all$", dict(window=(-2, 0))),
                 ("^window is 5: it must be a pair .left, right. of numbers of keys, -1 for all$", dict(window=5)),
-                ("^softcap is 0: it must be a number above 0, or None$", dict(softcap=0)),
+                ("^softcap is 0: it must be a number from 0.1 to 1000, or None$", dict(softcap=0)),
+                ("^softcap is 1000000.0: it must be a number from 0.1 to 1000, or None$", dict(softcap=1e6)),
                 ("^softcap and alibi are both given: a problem has one score function$",
                  dict(softcap=1.0, alibi=torch.ones(4, device=DEVICE))),
                 (r"^alibi is torch.float32 .2, 3. on .*: it must be torch.float32 .2, 4., contiguous",

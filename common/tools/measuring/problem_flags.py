@@ -139,8 +139,8 @@ def softcap(text: str) -> float:
         value = float(text)
     except ValueError:
         value = 0
-    if not 0 < value < 1e38:
-        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is no softcap: it must be above 0 and below 1e38")
+    if not 0.1 <= value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text or 'nothing'} is no softcap: it must be from 0.1 to 1000")
     return value
 
 
