@@ -340,7 +340,7 @@ def _band(mask, query, key):
     seq_q, seq_k = query.shape[2], key.shape[2]
     wanted = [*query.shape[:2], seq_q, seq_k]
     not_a_band = ValueError("attn_mask is not one band for all heads: supported is that query i sees keys i + first to "
-                            "i + last, as far as there are such")
+                            "i + last, as far as there are such; attention(.., blocks=block_mask(mask)) takes others")
     if mask.layout != torch.strided or mask.is_nested:
         raise ValueError("attn_mask is a sparse or nested tensor: it must be an ordinary one")
     if mask.dtype != torch.bool:

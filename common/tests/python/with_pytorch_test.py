@@ -775,7 +775,7 @@ class AsPyTorchsOwn(unittest.TestCase):
         hole[20, 20], padded[:, 45:], heads[0, 1] = False, False, True
         inverted = band(40, 50, -9, 3).logical_not()
         no_band = ("^attn_mask is not one band for all heads: supported is that query i sees keys i . first to i . "
-                   "last, as far as there are such$")
+                   r"last, as far as there are such; attention\(.., blocks=block_mask\(mask\)\) takes others$")
         no_values = "^attn_mask has no values while torch.compile or a CUDA graph records the call, or on the device "
         with torch._subclasses.FakeTensorMode() as mode:
             fake = mode.from_tensor(mask)
