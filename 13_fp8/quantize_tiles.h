@@ -59,11 +59,17 @@ size_t tiles_workspace_bytes(const Problem& p) {
   return bytes;
 }
 
-// How a tile is rounded: by so many threads, on a multiprocessor with so many blocks.
+// How a tile is rounded: by so many threads, on a multiprocessor with so many blocks. (Without NDEBUG a thread needs
+// one register more, to count how long it has waited.)
 template <int D>
 constexpr int round_threads = D == 256 ? 512 : 256;
+#ifdef NDEBUG
 template <int D>
 constexpr int round_blocks = 256 / D;
+#else
+template <int D>
+constexpr int round_blocks = D == 64 ? 3 : 256 / D;
+#endif
 
 // Two tiles of 16 bits: one is rounded while the next one comes.
 template <class T, int D>
