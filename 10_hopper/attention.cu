@@ -9,7 +9,7 @@ extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pi
     dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial, clusters, chosen;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
     converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward,
-    clusters_backward, columns_backward, deferred_backward;
+    clusters_backward, deferred_backward, columns_backward;
 
 namespace {
 
@@ -69,13 +69,13 @@ const attention::Chapter chapter = {
                .idea = "blocks of one head begin at different queries, so that none waits for its turn",
                .backward = cyclic_backward},
               both(clusters, clusters_backward),
-              {.name = "columns",
-               .idea = "at D = 64 LSE and delta are columns of the products, so that no thread loads them",
-               .backward = columns_backward},
               {.name = "deferred",
                .idea = "dQ of a tile is made with dV and dK of the next one, so that no consumer waits for "
                        "the other",
                .backward = deferred_backward},
+              {.name = "columns",
+               .idea = "LSE and delta are columns of the products, so that no thread loads them",
+               .backward = columns_backward},
               prompt,
               late,
               polynomial,

@@ -44,7 +44,7 @@ class Forward(Changed):
         marked = {path.name for path in ROOT.glob("10_hopper/*.cu") if order.MARK in path.read_text()}
         self.assertEqual(marked, {"17_ahead.cu", "17_ahead_backward.cu", "18_fetched_backward.cu", "20_fitted.cu",
                                   "21_shared_backward.cu", "24_late.cu", "27_clusters.cu", "27_clusters_backward.cu",
-                                  "28_columns_backward.cu", "29_deferred_backward.cu"})
+                                  "28_deferred_backward.cu", "29_columns_backward.cu"})
         self.assertEqual(len(order.marked(ROOT / "12_variants" / "hopper_views.cu")), 2)  # in its two headers
 
     def test_a_forward_without_the_branch_between(self) -> None:

@@ -1,4 +1,4 @@
-// Chapter 10, rung 29, deferred, backward: dQ of a tile is made beside dV and dK of the next one.
+// Chapter 10, rung 28, deferred, backward: dQ of a tile is made beside dV and dK of the next one.
 //
 //   prepare_turns  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O); zeros in dQ for rows that see no key
 //   gradients      a thread block owns Bc = 128 rows of K and V and its share of their gradients, as in shared
@@ -19,9 +19,9 @@
 // barrier: `ds_full`, when both consumers have stored their halves, and `ds_empty`, when both have multiplied them. In
 // the first tile there is no dQ to make, and after the last one dQ is made with nothing beside it.
 //
-// Expected, over prompt, H200, N = 8192, no mask, bf16, launch by launch and back to back: at D = 64 1.03 and 1.015, at
-// D = 128, where shared memory is the limit and a tile has half as many exponentials, 1.01 and 1.00. Measured in a
-// trial before this was a rung, at D = 64: 1.064 and 1.060 (in_depth.md).
+// Predicted, over prompt, H200, N = 8192, no mask, bf16, launch by launch and back to back: at D = 64 1.03 and 1.015,
+// at D = 128, where shared memory is the limit and a tile has half as many exponentials, 1.01 and 1.00. Measured:
+// backward.md.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -303,23 +303,22 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   mbarrier_wait(&smem.kv_full, 0);
   if (work.start < work.head_tiles) {
     Place at = {0, work.first_head, work.head_tiles - 1};
-    uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
     float dq_reg[1][8][4];
-    weigh(at, p_half, ds_half);
-    watch_step("3. dV += P^T dO, dK += dS^T Q");
-    wgmma_fence(dv_reg);
-    wgmma_fence(dk_reg);
-    start_dv_and_dk(at, p_half, ds_half);
-    end_dv_and_dk(at);
 #pragma unroll 1
-    for (at = after(at); exists(at); at = after(at)) {
+    for (; exists(at); at = after(at)) {
+      uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       weigh(at, p_half, ds_half);
       watch_step("3. dQ += dS K of the tile before, dV += P^T dO, dK += dS^T Q");
-      start_dq_of(before(at), dq_reg);
-      start_dv_and_dk(at, p_half, ds_half);
-      wgmma_wait<2>(dq_reg);
-      if (lane == 0) mbarrier_arrive(&smem.ds_empty[before(at).place()]);
-      hand_over(before(at), dq_reg);
+      if (at.n > 0) {
+        start_dq_of(before(at), dq_reg);
+        start_dv_and_dk(at, p_half, ds_half);
+        wgmma_wait<2>(dq_reg);
+        if (lane == 0) mbarrier_arrive(&smem.ds_empty[before(at).place()]);
+        hand_over(before(at), dq_reg);
+      } else {
+        wgmma_fence();
+        start_dv_and_dk(at, p_half, ds_half);
+      }
       end_dv_and_dk(at);
     }
     watch_step("4. dQ += dS K of the last tile");

@@ -1,32 +1,31 @@
-// Chapter 10, rung 28, columns, backward: LSE and delta are columns of the products, at D = 64.
+// Chapter 10, rung 29, columns, backward: LSE and delta are columns of the products.
 //
 //   prepare_columns  a few lanes per query: log2(e) LSE and delta = rowsum(dO o O), and further columns of Q and dO,
 //                    made of them; zeros in dQ for rows that see no key
-//   gradients        a thread block owns Bc = 128 rows of K and V and its share of their gradients, as in shared
+//   gradients        a thread block owns Bc = 128 rows of K and V and its share of their gradients, as in deferred
 //   sum_shares       adds up the shares of dK and dV, where there are several (attention/backward_shares.h)
 //
-// What changed since shared (and prompt, which has its kernels): P = 2^(c S - LSE) and dS = P o (dP - delta) need two
-// numbers of each query, and the fragments of S^T and dP^T have all queries of a tile in every thread. So each thread
-// loaded all of them from shared memory, which is the limit: 512 of 3328 clocks of a tile at D = 64. But S - LSE / c is
-// a product, too, if Q has a further column -LSE / c, and K one of ones; and so is dP - delta, with a column of dO and
-// one of V. The accumulators then begin with -LSE / c and -delta, and nobody loads them.
+// What changed since deferred: P = 2^(c S - LSE) and dS = P o (dP - delta) need two numbers of each query, and the
+// fragments of S^T and dP^T have all queries of a tile in every thread. So each thread loaded all of them from shared
+// memory, which is the limit: 512 of 3328 clocks of a tile at D = 64. But S - LSE / c is a product, too, if Q has a
+// further column -LSE / c, and K one of ones; and so is dP - delta, with a column of dO and one of V. The accumulators
+// then begin with -LSE / c and -delta, and nobody loads them.
 //
 // 16 bits are not enough for LSE, so each number becomes three columns, parts 0 to 2: x = 2^15 x0 + 2^4 x1 + 2^-4 x2,
 // where x0 is x / 2^15 rounded, x1 is made of what is left, and x2 of what is left then. K and V have the factors in
-// these columns, the same in each row, so they are a fragment of A that a thread makes once. Of Q and dO a row has the
-// three of LSE, the three of delta, and two zeros: 16 bytes, without a swizzle. An instruction takes 16 columns: the
-// second eight are the first ones again, with factors of 0.
+// these columns, the same in each row, so they are a fragment of A that a thread makes itself. Of Q and dO a row has
+// the three of LSE, the three of delta, and two zeros: 16 bytes, without a swizzle. An instruction takes 16 columns:
+// the second eight are the first ones again, with factors of 0.
 //
 // 0 times infinity is NaN, and would reach what it must not, since both products read all of a row. So what a column
 // cannot hold (infinities, NaN, and what is larger than 2^31) is 0 there. A tile that has any such number says so, and
-// its threads subtract those as before, from what prepare_columns has left in global memory. Other head dims have
-// `prompt`.
+// its threads subtract those as before, from what prepare_columns has left in global memory.
 //
 // In bf16 dS is held 2^12 times as large, as P is, until dQ and dK leave: the subtraction of delta, which took the
 // factor out for nothing, is gone. In fp16, where dS could overflow, a multiplication takes it out.
 //
-// Expected, over prompt, H200, D = 64, N = 8192, no mask, bf16: 1.01 launch by launch, 0.99 back to back, since 2 of 34
-// instructions of wgmma are added. Measured: 1.015 and 1.038 in bf16, 0.994 and 0.999 in fp16 (in_depth.md).
+// Predicted, over prompt, H200, bf16, N = 8192, no mask, launch by launch and back to back: 1.08 and 1.075 at D = 64,
+// as a trial had it, 1.04 and 1.03 at D = 128; half of that in fp16. Measured: backward.md.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -58,7 +57,6 @@ extern const attention::Backward wide_backward;  // for D = 192 and 256
 using attention::BackwardArgs;
 using attention::Problem;
 
-void backward_shared(const Problem& p, const BackwardArgs& args, cudaStream_t stream, bool cyclic, Blocks after);
 size_t workspace_of_shared(const Problem& p);
 
 namespace {
@@ -106,14 +104,15 @@ struct Shared {
   static constexpr int Br = Shape<D>::Br;
   Columns<T, D> columns;  // of one tile: they are read in its first products
   int ticket;
-  Mbarrier kv_full, full[2], empty[2], columns_full, columns_empty, dq_full[2][consumers], dq_ready[2][consumers];
+  Mbarrier kv_full, full[2], empty[2], columns_full, columns_empty, ds_full[2], ds_empty[2], dq_full[2][consumers],
+      dq_ready[2][consumers];
   alignas(tile_alignment) T k[Bc * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled
   T v[Bc * D];
   T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
   T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
   float dq[2][consumers][part_size];  // fragments of dQ^T
 };
-static_assert(sizeof(Shared<__half, 64>) == 227 * 1024);  // what a thread block can have
+static_assert(sizeof(Shared<__half, 64>) <= 227 * 1024);  // what a thread block can have
 
 // Starts the copies of a block. One thread.
 template <class T, int D, class Order>
@@ -290,95 +289,145 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
   const int first_query = D == 128 ? 0 : consumer * 64;
 
   const float scale = p.scale / ds_factor<T>;  // of dQ and dK
+  // A tile of queries: the nth that this block comes by. It and the one before it are in the two places of shared
+  // memory.
+  struct Place {
+    int n, head, step;
+    __device__ int place() const { return n % 2; }
+    __device__ int parity() const { return n / 2 % 2; }
+  };
+  const auto after = [&](Place at) -> Place {
+    return at.step > work.start ? Place{at.n + 1, at.head, at.step - 1}
+                                : Place{at.n + 1, at.head + 1, work.head_tiles - 1};
+  };
+  const auto before = [&](Place at) -> Place {
+    return at.step < work.head_tiles - 1 ? Place{at.n - 1, at.head, at.step + 1}
+                                         : Place{at.n - 1, at.head - 1, work.start};
+  };
+  const auto exists = [&](const Place& at) { return at.head < work.first_head + work.heads; };
+
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
-  uint32_t of_lse[4] = {}, of_delta[4] = {};
-  of_lse[0] = of_lse[1] = factors_from<T>(0);
-  of_delta[0] = of_delta[1] = factors_from<T>(parts_of_number);
-  Ring<2> ring;
-  Ring<1> own;  // of the columns
-  mbarrier_wait(&smem.kv_full, 0);
-#pragma unroll 1
-  for (int head = work.first_head; head < work.first_head + work.heads; head++)
-#pragma unroll 1
-    for (int step = work.head_tiles - 1; step >= work.start; step--, ring.advance(), own.advance()) {
-      const int i = order.tile(step);
-      const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
-      T* ds = smem.ds[ring.place];
-      const int64_t q_row = int64_t(head) * p.seq_q + i * Br;
-      const Watched tile = {q_row, work.j0 + warp_key, p.seq_q - i * Br, p.seq_k - work.j0 - warp_key};
 
-      watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
-      float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
-      mbarrier_wait(&smem.full[ring.place], ring.parity);
-      mbarrier_wait(&smem.columns_full, own.parity);
-      wgmma_fence(of_lse);
-      start_product_with<Bc, D, Br>(p_reg, of_lse, smem.columns.row, k_rows, q);
-      wgmma_fence(of_delta);
-      start_product_with<Bc, D, Br>(ds_reg, of_delta, smem.columns.row, v_rows, d_o);
-      const int4 left_out = *reinterpret_cast<const int4*>(smem.columns.left_out);
-      const float* const of_tile = left_out.x | left_out.y | left_out.z | left_out.w
-                                       ? stats + (size_t(head) * work.head_tiles + i) * 2 * Br
-                                       : nullptr;
+  // 1. and 2.: P^T and dS^T of a tile, as A of dV and dK.
+  const auto weigh = [&](const Place& at, uint32_t(&p_half)[1][Br / 16][4], uint32_t(&ds_half)[1][Br / 16][4]) {
+    const int i = order.tile(at.step), place = at.place();
+    const Watched tile = {int64_t(at.head) * p.seq_q + i * Br, work.j0 + warp_key, p.seq_q - i * Br,
+                          p.seq_k - work.j0 - warp_key};
 
-      watch_step("2. P = exp(S - LSE), dS = P (dP - delta)");  // transposed; dS to shared memory, too
-      uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
-      wgmma_wait<1>(p_reg);
-      const auto visible = [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; };
-      make_p_of_columns<Br>(p_reg, p.scale * log2_e, of_tile, visible);  // beside a product, in machine code too
-      swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
-      watch_transpose("P", tile, p_reg, 1 / p_factor);
-      wgmma_wait<0>(ds_reg);
-      make_ds_of_columns<T, Br>(ds_reg, p_reg, of_tile ? of_tile + Br : nullptr);
-      watch_transpose("dS", tile, ds_reg, 1 / ds_factor<T>);
-      swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
-      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
-      fence_proxy_async();
+    watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
+    float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
+    mbarrier_wait(&smem.full[place], at.parity());
+    mbarrier_wait(&smem.columns_full, at.n % 2);
+    uint32_t of_lse[4] = {}, of_delta[4] = {};
+    of_lse[0] = of_lse[1] = factors_from<T>(0);
+    of_delta[0] = of_delta[1] = factors_from<T>(parts_of_number);
+    wgmma_fence(of_lse);
+    start_product_with<Bc, D, Br>(p_reg, of_lse, smem.columns.row, k_rows, smem.q[place]);
+    wgmma_fence(of_delta);
+    start_product_with<Bc, D, Br>(ds_reg, of_delta, smem.columns.row, v_rows, smem.d_o[place]);
+    const int4 left_out = *reinterpret_cast<const int4*>(smem.columns.left_out);
+    const bool any_left_out = left_out.x | left_out.y | left_out.z | left_out.w;
+    const auto of_tile = [&] { return stats + (size_t(at.head) * work.head_tiles + i) * 2 * Br; };
 
-      watch_step("3. dV += P^T dO");
-      wgmma_fence();
-      start_sum<D, Br>(dv_reg, p_half, d_o);
-      named_barrier_sync(1, warpgroup_threads * consumers);  // dS is in shared memory, dQ of the tile before is done
-      if (threadIdx.x == 0) mbarrier_arrive(&smem.columns_empty);  // and all have read the columns
+    watch_step("2. P = exp(S - LSE), dS = P (dP - delta)");  // transposed; dS to shared memory, too
+    wgmma_wait<1>(p_reg);
+    const auto visible = [&](int row) { return p.visible_keys(i * Br + row) - work.j0 - warp_key; };
+    const float* const lse = any_left_out ? of_tile() : nullptr;
+    make_p_of_columns<Br>(p_reg, p.scale * log2_e, lse, visible);  // beside a product, in machine code too
+    swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
+    watch_transpose("P", tile, p_reg, 1 / p_factor);
+    wgmma_wait<0>(ds_reg);
+    __syncwarp();  // all lanes have read whether anything is left out
+    if (lane == 0) mbarrier_arrive(&smem.columns_empty);
+    make_ds_of_columns<T, Br>(ds_reg, p_reg, any_left_out ? of_tile() + Br : nullptr);
+    watch_transpose("dS", tile, ds_reg, 1 / ds_factor<T>);
+    swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
+    mbarrier_wait(&smem.ds_empty[place], at.parity() ^ 1);
+    swizzled_tile::store_transpose<Br, Br>(smem.ds[place] + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
+    fence_proxy_async();
+    __syncwarp();  // the warp's part of dS is in shared memory
+    if (lane == 0) mbarrier_arrive(&smem.ds_full[place]);
+  };
 
-      watch_step("4. dQ += dS K, dK += dS^T Q");
-      float dq_reg[1][8][4];
-      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
-      start_sum<D, Br>(dk_reg, ds_half, q);
-      wgmma_wait<1>(dq_reg);
-      watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, scale);
-      mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
-      if (order.template is_last<Br>(p, i)) {
-        if (order.turn(i) > 0) {
+  // 3.: the products that need these. dQ is of another tile.
+  const auto start_dq_of = [&](const Place& at, float(&dq_reg)[1][8][4]) {
+    mbarrier_wait(&smem.ds_full[at.place()], at.parity());
+    wgmma_fence();
+    start_dq<Bc, Br>(dq_reg, k_columns, smem.ds[at.place()] + first_query * page_row);
+  };
+  const auto start_dv_and_dk = [&](const Place& at, const uint32_t(&p_half)[1][Br / 16][4],
+                                   const uint32_t(&ds_half)[1][Br / 16][4]) {
+    start_sum<D, Br>(dv_reg, p_half, smem.d_o[at.place()]);
+    start_sum<D, Br>(dk_reg, ds_half, smem.q[at.place()]);
+  };
+  const auto end_dv_and_dk = [&](const Place& at) {
+    wgmma_wait<0>(dv_reg, dk_reg);
+    watch("dV", kv_rows, dv_reg, 1 / p_factor);
+    watch("dK", kv_rows, dk_reg, scale);
+    if (lane == 0) mbarrier_arrive(&smem.empty[at.place()]);
+  };
+
+  // dQ of a tile, to where another warp takes it from.
+  const auto hand_over = [&](const Place& at, float(&dq_reg)[1][8][4]) {
+    const int i = order.tile(at.step), place = at.place();
+    const int64_t q_row = int64_t(at.head) * p.seq_q + i * Br;
+    watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, scale);
+    mbarrier_wait(&smem.dq_ready[place][consumer], at.parity());
+    float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
+    if (order.template is_last<Br>(p, i)) {
+      if (order.turn(i) > 0) {
 #pragma unroll
-          for (int n = 0; n < 8; n++) {
-            const float4 others = dq[n * warpgroup_threads];
-            dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
-            dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
-          }
-          named_barrier_sync(2 + consumer,
-                             warpgroup_threads);  // the consumer has read the sum, and dQ may take its place
+        for (int n = 0; n < 8; n++) {
+          const float4 others = dq[n * warpgroup_threads];
+          dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
+          dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
         }
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= scale;
-        uint32_t dq_half[1][4][4];
-        swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
-                                               threadIdx.x / 32 % 4);
-      } else {
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-          dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+        named_barrier_sync(2 + consumer,
+                           warpgroup_threads);  // the consumer has read the sum, and dQ may take its place
       }
-      fence_proxy_async();
-      __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
-      wgmma_wait<0>(dv_reg, dk_reg);
-      watch("dV", kv_rows, dv_reg, 1 / p_factor);
-      watch("dK", kv_rows, dk_reg, scale);
-      if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
+#pragma unroll
+      for (int n = 0; n < 8; n++)
+        for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= scale;
+      uint32_t dq_half[1][4][4];
+      swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
+      swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[place][consumer]), dq_half,
+                                             threadIdx.x / 32 % 4);
+    } else {
+#pragma unroll
+      for (int n = 0; n < 8; n++)
+        dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
     }
+    fence_proxy_async();
+    __syncwarp();  // the warp's part of dQ is in shared memory
+    if (lane == 0) mbarrier_arrive(&smem.dq_full[place][consumer]);
+  };
+
+  mbarrier_wait(&smem.kv_full, 0);
+  if (work.start < work.head_tiles) {
+    Place at = {0, work.first_head, work.head_tiles - 1};
+    float dq_reg[1][8][4];
+#pragma unroll 1
+    for (; exists(at); at = after(at)) {
+      uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
+      weigh(at, p_half, ds_half);
+      watch_step("3. dQ += dS K of the tile before, dV += P^T dO, dK += dS^T Q");
+      if (at.n > 0) {
+        start_dq_of(before(at), dq_reg);
+        start_dv_and_dk(at, p_half, ds_half);
+        wgmma_wait<2>(dq_reg);
+        if (lane == 0) mbarrier_arrive(&smem.ds_empty[before(at).place()]);
+        hand_over(before(at), dq_reg);
+      } else {
+        wgmma_fence();
+        start_dv_and_dk(at, p_half, ds_half);
+      }
+      end_dv_and_dk(at);
+    }
+    watch_step("4. dQ += dS K of the last tile");
+    start_dq_of(before(at), dq_reg);
+    wgmma_wait<0>(dq_reg);
+    hand_over(before(at), dq_reg);
+  }
 
   named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with K and V
   const int rows_left = p.seq_k - work.j0 - warp_key;
@@ -446,10 +495,11 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.kv_full, 1);
     mbarrier_init(&smem.columns_full, 1);
-    mbarrier_init(&smem.columns_empty, 1);
+    mbarrier_init(&smem.columns_empty, 4 * consumers);  // their warps
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
-      mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
+      for (Mbarrier* all : {&smem.empty[i], &smem.ds_full[i], &smem.ds_empty[i]})
+        mbarrier_init(all, 4 * consumers);  // their warps
       for (int consumer = 0; consumer < consumers; consumer++) {
         mbarrier_init(&smem.dq_full[i][consumer], 4);
         mbarrier_init(&smem.dq_ready[i][consumer], 1);
@@ -489,43 +539,56 @@ size_t before_columns(const Problem& p) {
 }
 
 template <int D>
-size_t workspace_bytes(const Problem& p) {
+size_t bytes_with_columns(const Problem& p) {
   return before_columns(p) + attention::BackwardTiles<Shape<D>>(p).q_tiles * columns_bytes<D>;
 }
 
-template <class T, int D>
-void run_columns(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-  using S = Shape<D>;
-  const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, shares = attention::backward_shares<S>(p);
-  const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
-  const attention::BackwardTiles<S> tiles(p);
-  const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
-  float* const parts = attention::parts_of_shares<S>(p, args.workspace, consumers);
-  auto* const columns = reinterpret_cast<Columns<T, D>*>(static_cast<char*>(args.workspace) + before_columns(p));
-  const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
-  const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
-  const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
-  launch(prepare_columns<T, D>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, columns, turns,
-         tickets, dq);
-  const unsigned blocks = tiles.key_blocks * shares;
-  const bool together = p.mask == attention::Mask::none && blocks <= unsigned(multiprocessors());
-  launch_grid(together ? gradients<T, D, true> : gradients<T, D, false>,
-              {blocks, threads, sizeof(Shared<T, D>), stream}, together ? Blocks::together : Blocks::dependent, q_map,
-              k_map, v_map, d_o_map, dq_map, p, shares,
-              attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)), stats, columns, dq_sum, turns,
-              tickets, parts, dk, dv);
-  attention::launch_sum_shares<T, D>(p, shares, Blocks::dependent, stream, parts, dk, dv);
+size_t workspace_bytes(const Problem& p) {
+  return p.head_dim == 64 ? bytes_with_columns<64>(p) : bytes_with_columns<128>(p);
 }
 
+void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
+    using S = Shape<D>;
+    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads, shares = attention::backward_shares<S>(p);
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const attention::BackwardTiles<S> tiles(p);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, consumers);
+    float* const parts = attention::parts_of_shares<S>(p, args.workspace, consumers);
+    auto* const columns = reinterpret_cast<Columns<T, D>*>(static_cast<char*>(args.workspace) + before_columns(p));
+    const TensorMap q_map = tile_map<D>(q, heads, p.seq_q, S::Br), d_o_map = tile_map<D>(d_o, heads, p.seq_q, S::Br);
+    const TensorMap k_map = tile_map<D>(k, kv_heads, p.seq_k, Bc), v_map = tile_map<D>(v, kv_heads, p.seq_k, Bc);
+    const TensorMap dq_map = tile_map<D>(dq, heads, p.seq_q, 64, D, 1);
+    launch(prepare_columns<T, D>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, columns, turns,
+           tickets, dq);
+    const unsigned blocks = tiles.key_blocks * shares;
+    const bool together = p.mask == attention::Mask::none && blocks <= unsigned(multiprocessors());
+    launch_grid(together ? gradients<T, D, true> : gradients<T, D, false>,
+                {blocks, threads, sizeof(Shared<T, D>), stream}, together ? Blocks::together : Blocks::dependent, q_map,
+                k_map, v_map, d_o_map, dq_map, p, shares,
+                attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)), stats, columns, dq_sum, turns,
+                tickets, parts, dk, dv);
+    attention::launch_sum_shares<T, D>(p, shares, Blocks::dependent, stream, parts, dk, dv);
+  });
+}
+
+}  // namespace
+
+bool columns_pay(const Problem& p) {
+  const auto with_head_dim = [&]<int D>() {
+    using S = Shape<D>;
+    const int shares = attention::backward_shares<S>(p), queries = p.heads / p.kv_heads / shares * p.seq_q;
+    const bool at_a_time = attention::BackwardTiles<S>(p).key_blocks * shares <= unsigned(multiprocessors());
+    if (p.mask == attention::Mask::none) return queries >= (at_a_time ? 4096 : 1024);
+    return queries >= (D == 64 ? 4096 : 2048);
+  };
+  return p.head_dim <= 64 ? with_head_dim.template operator()<64>() : with_head_dim.template operator()<128>();
+}
+
+namespace {
+
 constexpr attention::Backward unpadded = {
-    .unsupported = attention::not_for_hopper_to_256,
-    .workspace_bytes =
-        [](const Problem& p) { return p.head_dim == 64 ? workspace_bytes<64>(p) : workspace_of_shared(p); },
-    .run =
-        [](const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
-          if (p.head_dim > 64) return backward_shared(p, args, stream, true, Blocks::dependent);
-          attention::by_dtype_and_head_dim<64>(p, [&]<class T, int D>() { run_columns<T, D>(p, args, stream); });
-        }};
+    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
 
 }  // namespace
 
