@@ -193,7 +193,7 @@ def limits_of_10(of: Quantities) -> str:
 
 # Chapter 10's kernels with parts left out or changed, back to back. Of "product" it is a matrix product.
 JOULES, VARIANTS = "2026-11-29-10-joules.json", "2026-11-29-10-variants.json"
-COLUMNS = "2026-11-29-10-columns.json"
+DEFERRED = "2026-11-29-10-deferred.json"
 LEFT_OUT = {
     "forward": {"whole": "the kernel", "zeros": "the same, on zeros", "no_exp": "2ˣ by an addition and a shift",
                 "no_copies": "the first tiles of K and V every time", "p_shared": "P from shared memory",
@@ -245,8 +245,9 @@ def with_clusters(of: Quantities, direction: str) -> str:
                    {f"D = {head_dim}": {"head_dim": head_dim} for head_dim in (64, 128)})
 
 
-def with_columns(of: Quantities) -> str:
-    return _beside(of, COLUMNS, "columns", {dtype: {"dtype": dtype} for dtype in ("bf16", "fp16")})
+def over_prompt(of: Quantities, rung: str) -> str:
+    return _beside(of, DEFERRED, rung, {f"D = {head_dim}, {dtype}": {"head_dim": head_dim, "dtype": dtype}
+                                        for head_dim in (64, 128) for dtype in ("bf16", "fp16")})
 
 
 TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
@@ -377,7 +378,8 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "joules, forward": lambda of: joules_of(of, "forward"),
     "joules, backward": lambda of: joules_of(of, "backward"),
     "clusters, forward": lambda of: with_clusters(of, "forward"),
-    "clusters, backward": lambda of: with_clusters(of, "backward"), "columns": with_columns,
+    "clusters, backward": lambda of: with_clusters(of, "backward"), "deferred": lambda of: over_prompt(of, "deferred"),
+    "columns": lambda of: over_prompt(of, "columns"),
     "tried in 10": tried_in_10,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
