@@ -227,6 +227,17 @@ class Tables:
                                for step in steps)])
         return markdown(rows)
 
+    def accuracy_with_extras(self):
+        """What runs where no chapter is named, with each extra: the largest ratio to FlashAttention-2's."""
+        extras = dict.fromkeys(one["problem"].get("extras") for one in self._of_accuracy("errors"))
+        if not any(extras):
+            return NOT_YET
+        tensors = {"o": "O", "dq": "dQ", "dk": "dK", "dv": "dV"}
+        names = {"window1024_0": "window of 1024 keys", "softcap20": "softcap 20", "alibi": "ALiBi"}
+        return markdown([["", *tensors.values()], *(
+            [names.get(extra, extra), *(known(lambda: self._of.most_error_with(extra, tensor), "{:.3f}".format) for tensor in tensors)]
+            for extra in extras if extra)])
+
     def loss_scaling(self, *steps):
         """The same for dQ and dK with dO times a power of two, N = 1024, D = 64; overflow is an infinite error."""
         measured = self._of_accuracy("loss_scaling")
