@@ -283,10 +283,10 @@ class Tables:
                  known(self._of.copy_tbytes, lambda value: f"{value:.2f} TB/s")]]
         return markdown(rows)
 
-    def training(self):
+    def training(self, *file):
         """The runs of common/python/examples/gpt.py: final loss, its distance from PyTorch's, tokens per second."""
         try:
-            of = Training.of(self._record)
+            of = Training.of(self._record, *file)
         except Missing:
             return NOT_YET
         rows = [["", "validation loss at the end", "away from PyTorch's: mean", "at most", "million tokens/s",
