@@ -10,27 +10,48 @@
 // On Hopper the strides are those of tensor maps, and no thread computes with them.
 //
 // Expected limit: that of chapter 08 or 10. A row of 128 or 256 bytes is whole sectors wherever it begins.
+// Head dims above 128 have the kernels of chapter 08 or 10 themselves (wide.h).
 #include "backward.h"
 #include "forward.h"
+#include "wide.h"
 
 namespace variants {
+namespace {
+
+std::string forward_unsupported(const Problem& p) {
+  return wide::takes(p) ? wide::unsupported(p) : not_8_to_128_nor_own_v(p);
+}
+std::string backward_unsupported(const Problem& p) {
+  return wide::takes(p) ? wide::unsupported(p) : backward_not_8_to_128_nor_own_v(p);
+}
+size_t forward_bytes(const Problem& p) { return wide::takes(p) ? wide::forward_workspace(p) : forward_workspace(p); }
+size_t backward_bytes(const Problem& p) { return wide::takes(p) ? wide::backward_workspace(p) : backward_workspace(p); }
+
+void forward_of_views(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
+  (wide::takes(p) ? wide::run_forward : run_forward<Plain>)(p, args, stream);
+}
+void backward_of_views(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
+  (wide::takes(p) ? wide::run_backward : run_backward<Plain>)(p, args, stream);
+}
+
+}  // namespace
 
 extern const attention::Forward views_forward;
 extern const attention::Backward views_backward;
-constinit const attention::Forward views_forward = {.unsupported = not_8_to_128_nor_own_v,
-                                                    .workspace_bytes = forward_workspace,
-                                                    .run = run_forward<Plain>,
+constinit const attention::Forward views_forward = {.unsupported = forward_unsupported,
+                                                    .workspace_bytes = forward_bytes,
+                                                    .run = forward_of_views,
                                                     .writes_lse = true,
                                                     .takes = attention::views | attention::own_v};
-constinit const attention::Backward views_backward = {.unsupported = backward_not_8_to_128_nor_own_v,
-                                                      .workspace_bytes = backward_workspace,
-                                                      .run = run_backward<Plain>,
+constinit const attention::Backward views_backward = {.unsupported = backward_unsupported,
+                                                      .workspace_bytes = backward_bytes,
+                                                      .run = backward_of_views,
                                                       .takes = attention::views | attention::own_v};
 
 extern const attention::Rung views;
 constinit const attention::Rung views = {.name = "views",
                                          .idea = "tensors lie as their strides say, and nobody has to copy them",
-                                         .forward = attention::padded<views_forward, attention::next_64_128_192_256>,
-                                         .backward = attention::padded<views_backward, attention::next_64_128_192_256>};
+                                         .forward = attention::padded<views_forward, wide::next_64_128>,
+                                         .backward = attention::padded<views_backward, wide::next_64_128>};
 
 }  // namespace variants

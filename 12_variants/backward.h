@@ -448,16 +448,14 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
     const attention::BackwardTiles<S> tiles(p);
     const auto [dq_sum, stats, turns, tickets] =
         attention::BackwardWorkspace::of(args.workspace, tiles, dq_parts_of<S>);
-    const View<T> dq = view<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim);
-    const View<const T> o = view<const T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
-    const View<const T> d_o = view<const T>(p, args.d_o, args.d_o_strides, p.heads, p.seq_q, p.v_dim());
-    BackwardTensors<T, Lists<X>> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
-                                            view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
-                                            view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::views_of<T>(p, args);
+    BackwardTensors<T, Lists<X>> tensors = {q,
+                                            k,
+                                            v,
                                             d_o,
                                             dq,
-                                            view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim),
-                                            view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim()),
+                                            dk,
+                                            dv,
                                             args.alibi,
                                             stats,
                                             dq_sum,

@@ -75,17 +75,9 @@ struct ForwardShape<64> {
   static constexpr bool leave_out = false;  // asking for every 32 keys costs more than it saves
 };
 
-template <class T>
-struct ForwardViews {
-  View<const T> q;  // [B, H, Nq, D]
-  View<const T> k;  // [B, Hkv, Nk, D]
-  View<const T> v;  // [B, Hkv, Nk, Dv]
-  View<T> o;        // [B, H, Nq, Dv]
-};
-
 template <class T, int D, class X>
 __global__ void __launch_bounds__(threads, ForwardShape<D>::blocks)
-    forward(Problem p, int round_heads, ForwardViews<T> tensors,
+    forward(Problem p, int round_heads, attention::ForwardViews<T> tensors,
             float* lse,          // [B, H, Nq]
             const float* alibi,  // [B, H]
             const float* sink,   // [H], or none
@@ -317,10 +309,7 @@ void run_forward(const Problem& problem, const ForwardArgs& args, cudaStream_t s
     const int head_tiles = attention::tiles_of_head(p, p.seq_q, p.total_q, Br);
     const unsigned blocks = unsigned(attention::batches(p)) * p.heads * head_tiles;
     const size_t shared_bytes = (Br * D + 2 * Shape::stage * (D + Shape::Dv)) * sizeof(T);
-    const ForwardViews<T> tensors = {view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim),
-                                     view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim),
-                                     view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim()),
-                                     view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim())};
+    const auto tensors = attention::views_of<T>(p, args);
     Lists<X> lists;
     if constexpr (X::packed) lists = list_queries(p, args, Br, 0, stream);
     if constexpr (X::blocks) lists = check_lists(p, args, 0, stream);

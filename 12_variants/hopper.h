@@ -84,10 +84,9 @@ __device__ __forceinline__ void store_tile(const TensorMap& map, const T* from, 
     tensor_store(map, from + page * tile_rows * 64, page * 64, at.row, at.head, at.batch);
 }
 
-// Whether the device has the instructions, and a map can have these strides: not if elements share a place, as those of
-// a tensor that was expanded.
-inline bool takes(const Problem& p, std::initializer_list<attention::Strides> of_queries,
-                  std::initializer_list<attention::Strides> of_keys) {
+// Whether a map can have these strides: not if elements share a place, as those of a tensor that was expanded.
+inline bool fits(const Problem& p, std::initializer_list<attention::Strides> of_queries,
+                 std::initializer_list<attention::Strides> of_keys) {
   const auto fit = [&](const attention::Strides& s, int heads, int rows) {
     return (s.batch > 0 || p.batch == 1 || p.packed) && (s.head > 0 || heads == 1) && (s.row > 0 || rows == 1);
   };
@@ -97,14 +96,20 @@ inline bool takes(const Problem& p, std::initializer_list<attention::Strides> of
     for (const attention::Strides& s : of_keys)
       if (!fit(s, p.kv_heads, p.packed ? p.total_k : p.seq_k)) return false;
   }
-  return attention::not_for_hopper(p).empty();
+  return true;
 }
-inline bool takes(const Problem& p, const attention::ForwardArgs& args) {
-  return takes(p, {args.q_strides, args.o_strides}, {args.k_strides, args.v_strides});
+inline bool fits(const Problem& p, const attention::ForwardArgs& args) {
+  return fits(p, {args.q_strides, args.o_strides}, {args.k_strides, args.v_strides});
 }
-inline bool takes(const Problem& p, const attention::BackwardArgs& args) {
-  return takes(p, {args.q_strides, args.d_o_strides, args.dq_strides},
-               {args.k_strides, args.v_strides, args.dk_strides, args.dv_strides});
+inline bool fits(const Problem& p, const attention::BackwardArgs& args) {
+  return fits(p, {args.q_strides, args.d_o_strides, args.dq_strides},
+              {args.k_strides, args.v_strides, args.dk_strides, args.dv_strides});
+}
+
+// And whether the device has the instructions.
+template <class Args>
+bool takes(const Problem& p, const Args& args) {
+  return attention::not_for_hopper(p).empty() && fits(p, args);
 }
 
 template <class X>

@@ -631,14 +631,7 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
     using S = of_backward::Shape<D>;
     const attention::BackwardTiles<S> tiles(p);
     const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, dq_parts);
-    const View<const T> q = view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim);
-    const View<const T> k = view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim);
-    const View<const T> v = view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim());
-    const View<const T> o = view<const T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
-    const View<const T> d_o = view<const T>(p, args.d_o, args.d_o_strides, p.heads, p.seq_q, p.v_dim());
-    const View<T> dq = view<T>(p, args.dq, args.dq_strides, p.heads, p.seq_q, p.head_dim);
-    const View<T> dk = view<T>(p, args.dk, args.dk_strides, p.kv_heads, p.seq_k, p.head_dim);
-    const View<T> dv = view<T>(p, args.dv, args.dv_strides, p.kv_heads, p.seq_k, p.v_dim());
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::views_of<T>(p, args);
     const of_backward::Maps maps = {
         tile_map<S::Br>(p, q, p.heads, p.seq_q, p.total_q),    tile_map<S::Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
         tile_map<S::Bc>(p, v, p.kv_heads, p.seq_k, p.total_k), tile_map<S::Br>(p, d_o, p.heads, p.seq_q, p.total_q),

@@ -529,10 +529,7 @@ inline bool two_consumers(const Problem& p) {
 template <class T, int D, int consumers, class X>
 void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   constexpr int Br = on_hopper::Br<consumers>, Bc = on_hopper::Bc<D, X>;
-  const View<const T> q = view<const T>(p, args.q, args.q_strides, p.heads, p.seq_q, p.head_dim);
-  const View<const T> k = view<const T>(p, args.k, args.k_strides, p.kv_heads, p.seq_k, p.head_dim);
-  const View<const T> v = view<const T>(p, args.v, args.v_strides, p.kv_heads, p.seq_k, p.v_dim());
-  const View<T> o = view<T>(p, args.o, args.o_strides, p.heads, p.seq_q, p.v_dim());
+  const auto [q, k, v, o] = attention::views_of<T>(p, args);
   const ForwardMaps maps = {tile_map<Br>(p, q, p.heads, p.seq_q, p.total_q),
                             tile_map<Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
                             tile_map<Bc>(p, v, p.kv_heads, p.seq_k, p.total_k),

@@ -19,11 +19,14 @@
 // and dP twice: eight products where the equations have five. What the mask hides is left out, as in this chapter's
 // others. Every gradient has one owner, so the result is the same bits in every run.
 //
+// Tensors lie as their strides say, for chapter 12, which has no kernels of its own for these head dims.
+//
 // Expected limit: shared memory. Each fragment that is read from it serves only one mma.
 #include <cmath>
 #include <cstdint>
 
 #include "attention/dispatch.h"
+#include "attention/view.h"
 #include "device/backward_tile.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
@@ -34,6 +37,7 @@ namespace {
 
 using attention::BackwardArgs;
 using attention::Problem;
+using attention::View;
 using namespace backward_tile;
 using namespace swizzled_tile;
 
@@ -50,15 +54,17 @@ __host__ __device__ int padded(int rows) { return ceil_div(rows, own) * own; }
 // D / 8 lanes, a warp, per query row, 8 elements each.
 template <class T>
 __global__ void row_stats(Problem p,
-                          const T* o,        // [B, H, Nq, D]
-                          const float* lse,  // [B, H, Nq]
-                          const T* d_o,      // [B, H, Nq, D]
-                          float* stats)      // [B, H, 2, padded]
+                          View<const T> o,    // [B, H, Nq, D]
+                          const float* lse,   // [B, H, Nq]
+                          View<const T> d_o,  // [B, H, Nq, D]
+                          float* stats)       // [B, H, 2, padded]
 {
   const unsigned row = blockIdx.x * warps + threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned line = padded(p.seq_q), head = row / line, i = row % line;
-  const size_t q_row = size_t(head) * p.seq_q + i, at = q_row * D + lane * 8;
-  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o + at, d_o + at, lse + q_row);
+  const size_t q_row = size_t(head) * p.seq_q + i;
+  const RowStatistics of_row =
+      row_statistics<D>(i < unsigned(p.seq_q), o.at_row(o.of_head(head, p.heads) + lane, i),
+                        d_o.at_row(d_o.of_head(head, p.heads) + lane, i), lse + q_row);
   if (lane == 0) {
     stats[size_t(head) * 2 * line + i] = of_row.lse;
     stats[(size_t(head) * 2 + 1) * line + i] = of_row.row_sum;
@@ -67,12 +73,12 @@ __global__ void row_stats(Problem p,
 
 template <class T, Gradient gradient>
 __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
-                                                      const T* q,          // [B, H, Nq, D]
-                                                      const T* k,          // [B, Hkv, Nk, D]
-                                                      const T* v,          // [B, Hkv, Nk, D]
-                                                      const T* d_o,        // [B, H, Nq, D]
+                                                      View<const T> q,     // [B, H, Nq, D]
+                                                      View<const T> k,     // [B, Hkv, Nk, D]
+                                                      View<const T> v,     // [B, Hkv, Nk, D]
+                                                      View<const T> d_o,   // [B, H, Nq, D]
                                                       const float* stats,  // [B, H, 2, padded]
-                                                      T* out)              // dV or dK [B, Hkv, Nk, D]
+                                                      View<T> out)         // dV or dK [B, Hkv, Nk, D]
 {
   constexpr int Bc = own, Br = passing;
   T* k_smem = dynamic_shared<T>();                                        // [Bc][D]
@@ -87,15 +93,16 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
   const size_t kv_row = size_t(kv_head) * p.seq_k + j0;
 
   const auto copy_stage = [&](int stage, int head, int i0) {
-    const size_t row = size_t(head) * p.seq_q + i0;
-    copy_tile<Br, D, threads>(q_smem + stage * 2 * Br * D, q + row * D, p.seq_q - i0);
-    copy_tile<Br, D, threads>(q_smem + (stage * 2 + 1) * Br * D, d_o + row * D, p.seq_q - i0);
+    T* const to = q_smem + stage * 2 * Br * D;
+    attention::copy_rows<Br, D, Br, threads>(to, q, q.of_head(head, p.heads), i0, p.seq_q);
+    attention::copy_rows<Br, D, Br, threads>(to + Br * D, d_o, d_o.of_head(head, p.heads), i0, p.seq_q);
     if (const int line = threadIdx.x / (Br / 4), i = threadIdx.x % (Br / 4) * 4; line < 2)
       cp_async_16(stats_smem + (stage * 2 + line) * Br + i,
                   stats + (size_t(head) * 2 + line) * padded(p.seq_q) + i0 + i);
   };
-  copy_tile<Bc, D, threads>(k_smem, k + kv_row * D, p.seq_k - j0);
-  if (gradient == Gradient::dk) copy_tile<Bc, D, threads>(v_smem, v + kv_row * D, p.seq_k - j0);
+  attention::copy_rows<Bc, D, Bc, threads>(k_smem, k, k.of_head(kv_head, p.kv_heads), j0, p.seq_k);
+  if (gradient == Gradient::dk)
+    attention::copy_rows<Bc, D, Bc, threads>(v_smem, v, v.of_head(kv_head, p.kv_heads), j0, p.seq_k);
   copy_stage(0, kv_head * group, start);  // the last query sees every key, so there is one
   cp_async_commit();
 
@@ -143,17 +150,18 @@ __global__ void __launch_bounds__(threads, 2) of_keys(Problem p,
   const int j = j0 + warp_row;
   const float factor = gradient == Gradient::dv ? 1 / p_factor : p.scale;
   watch(gradient == Gradient::dv ? "dV" : "dK", {int64_t(kv_row) + warp_row, 0, p.seq_k - j, D}, sum_reg, factor);
-  store_rows<Bc, D>(out + (kv_row + warp_row) * D, k_smem + warp_row * page_row, sum_reg, factor, p.seq_k - j);
+  store_rows<Bc, D>(out.at_row(out.of_head(kv_head, p.kv_heads), j), k_smem + warp_row * page_row, sum_reg, factor,
+                    p.seq_k - j, out.stride());
 }
 
 template <class T>
 __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
-                                                         const T* q,          // [B, H, Nq, D]
-                                                         const T* k,          // [B, Hkv, Nk, D]
-                                                         const T* v,          // [B, Hkv, Nk, D]
-                                                         const T* d_o,        // [B, H, Nq, D]
+                                                         View<const T> q,     // [B, H, Nq, D]
+                                                         View<const T> k,     // [B, Hkv, Nk, D]
+                                                         View<const T> v,     // [B, Hkv, Nk, D]
+                                                         View<const T> d_o,   // [B, H, Nq, D]
                                                          const float* stats,  // [B, H, 2, padded]
-                                                         T* dq)               // [B, H, Nq, D]
+                                                         View<T> dq)          // [B, H, Nq, D]
 {
   constexpr int Br = own, Bc = passing;
   T* q_smem = dynamic_shared<T>();                                         // [Br][D]
@@ -165,16 +173,17 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   const int head = blockIdx.x % heads, i0 = (row_tiles - 1 - blockIdx.x / heads) * Br;  // the last rows first
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_row = threadIdx.x / 32 * 16, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const size_t q_row = size_t(head) * p.seq_q + i0, kv_row = size_t(p.kv_head(head)) * p.seq_k;
+  const size_t q_row = size_t(head) * p.seq_q + i0;
+  const unsigned of_k = k.of_head(p.kv_head(head), p.kv_heads), of_v = v.of_head(p.kv_head(head), p.kv_heads);
   const float scale_log2 = p.scale * log2_e;
 
   const auto copy_stage = [&](int j0) {
     T* to = kv_smem + j0 / Bc % 2 * 2 * Bc * D;
-    copy_tile<Bc, D, threads>(to, k + (kv_row + j0) * D, p.seq_k - j0);
-    copy_tile<Bc, D, threads>(to + Bc * D, v + (kv_row + j0) * D, p.seq_k - j0);
+    attention::copy_rows<Bc, D, Bc, threads>(to, k, of_k, j0, p.seq_k);
+    attention::copy_rows<Bc, D, Bc, threads>(to + Bc * D, v, of_v, j0, p.seq_k);
   };
-  copy_tile<Br, D, threads>(q_smem, q + q_row * D, p.seq_q - i0);
-  copy_tile<Br, D, threads>(do_smem, d_o + q_row * D, p.seq_q - i0);
+  attention::copy_rows<Br, D, Br, threads>(q_smem, q, q.of_head(head, p.heads), i0, p.seq_q);
+  attention::copy_rows<Br, D, Br, threads>(do_smem, d_o, d_o.of_head(head, p.heads), i0, p.seq_q);
   if (const int line = threadIdx.x / (Br / 4), i = threadIdx.x % (Br / 4) * 4; line < 2)
     cp_async_16(stats_smem + line * Br + i, stats + (size_t(head) * 2 + line) * padded(p.seq_q) + i0 + i);
   if (keys > 0) copy_stage(0);
@@ -217,13 +226,13 @@ __global__ void __launch_bounds__(threads, 2) of_queries(Problem p,
   cp_async_wait<0>();  // no copy may outlive the thread block
   __syncthreads();     // all threads' copies of Q have arrived, also if there are no keys: dQ takes Q's place
   watch_step("dQ leaves");
-  store_rows<Br, D>(dq + (q_row + warp_row) * D, q_smem + warp_row * page_row, dq_reg, p.scale,
-                    p.seq_q - i0 - warp_row);
+  store_rows<Br, D>(dq.at_row(dq.of_head(head, p.heads), i0 + warp_row), q_smem + warp_row * page_row, dq_reg, p.scale,
+                    p.seq_q - i0 - warp_row, dq.stride());
 }
 
 void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype(p, [&]<class T>() {
-    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::views_of<T>(p, args);
     float* stats = static_cast<float*>(args.workspace);
     const unsigned rows = unsigned(p.batch) * p.heads * padded(p.seq_q);
     const unsigned kv_blocks = unsigned(p.batch) * p.kv_heads * ceil_div(p.seq_k, own);
@@ -240,6 +249,9 @@ size_t workspace_bytes(const Problem& p) { return size_t(p.batch) * p.heads * 2 
 }  // namespace
 
 extern const attention::Backward wide_backward;
-constinit const attention::Backward wide_backward = {attention::head_dim_not_8_to_256, workspace_bytes, run};
+constinit const attention::Backward wide_backward = {.unsupported = attention::head_dim_not_8_to_256,
+                                                     .workspace_bytes = workspace_bytes,
+                                                     .run = run,
+                                                     .takes = attention::views};
 
 }  // namespace causal_earlystop

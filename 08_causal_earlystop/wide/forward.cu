@@ -9,6 +9,8 @@
 //
 // and at the end O / l and LSE = ln(2) (m + log2(l)). Blocks with the last rows start first.
 //
+// Tensors lie as their strides say, for chapter 12, which has no kernels of its own for these head dims.
+//
 // What differs from 3_balanced: at D = 256, 16 rows of O take the 128 registers that 32 rows take at D = 128. So a warp
 // has one block of 16 rows, and each fragment of K and V serves one mma instead of two.
 //
@@ -17,6 +19,7 @@
 #include <cstdint>
 
 #include "attention/dispatch.h"
+#include "attention/view.h"
 #include "device/lazy_softmax.h"
 #include "device/math.h"
 #include "device/swizzled_tile.h"
@@ -27,6 +30,7 @@ namespace {
 
 using attention::ForwardArgs;
 using attention::Problem;
+using attention::View;
 using namespace swizzled_tile;
 
 constexpr int D = 256;
@@ -35,11 +39,11 @@ constexpr int Br = 16 * warps, Bc = 32;  // 96 KB: two thread blocks per multipr
 
 template <class T>
 __global__ void __launch_bounds__(threads, 2) forward(Problem p,
-                                                      const T* q,  // [B, H, Nq, D]
-                                                      const T* k,  // [B, Hkv, Nk, D]
-                                                      const T* v,  // [B, Hkv, Nk, D]
-                                                      T* o,        // [B, H, Nq, D]
-                                                      float* lse)  // [B, H, Nq]
+                                                      View<const T> q,  // [B, H, Nq, D]
+                                                      View<const T> k,  // [B, Hkv, Nk, D]
+                                                      View<const T> v,  // [B, Hkv, Nk, D]
+                                                      View<T> o,        // [B, H, Nq, D]
+                                                      float* lse)       // [B, H, Nq]
 {
   T* q_smem = dynamic_shared<T>();  // [Br][D]
   T* kv_smem = q_smem + Br * D;     // [2 stages][K and V][Bc][D]
@@ -49,14 +53,15 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
   const int warp_row = threadIdx.x / 32 * 16, first_row = i0 + warp_row;
   const int keys = p.visible_keys(i0 + Br - 1);  // that any row of the block sees: the last one sees most
   const int warp_first = p.visible_keys(first_row), warp_last = p.visible_keys(first_row + 15);
-  const size_t q_row = size_t(head) * p.seq_q, kv_row = size_t(p.kv_head(head)) * p.seq_k;
+  const size_t q_row = size_t(head) * p.seq_q;  // in LSE
+  const unsigned of_k = k.of_head(p.kv_head(head), p.kv_heads), of_v = v.of_head(p.kv_head(head), p.kv_heads);
 
   const auto copy_stage = [&](int j0) {
     T* to = kv_smem + j0 / Bc % 2 * 2 * Bc * D;
-    copy_tile<Bc, D, threads>(to, k + (kv_row + j0) * D, keys - j0);
-    copy_tile<Bc, D, threads>(to + Bc * D, v + (kv_row + j0) * D, keys - j0);
+    attention::copy_rows<Bc, D, Bc, threads>(to, k, of_k, j0, keys);
+    attention::copy_rows<Bc, D, Bc, threads>(to + Bc * D, v, of_v, j0, keys);
   };
-  copy_tile<Br, D, threads>(q_smem, q + (q_row + i0) * D, p.seq_q - i0);
+  attention::copy_rows<Br, D, Br, threads>(q_smem, q, q.of_head(head, p.heads), i0, p.seq_q);
   if (keys > 0) copy_stage(0);
   cp_async_commit();
 
@@ -102,12 +107,13 @@ __global__ void __launch_bounds__(threads, 2) forward(Problem p,
     for (int n = 0; n < D / 8; n++)
       for (int c = 0; c < 2; c++) o_reg[0][n][2 * h + c] *= inverse;
   }
-  store_rows<Br, D>(o + (q_row + first_row) * D, q_smem + warp_row * page_row, o_reg, 1, p.seq_q - first_row);
+  store_rows<Br, D>(o.at_row(o.of_head(head, p.heads), first_row), q_smem + warp_row * page_row, o_reg, 1,
+                    p.seq_q - first_row, o.stride());
 }
 
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype(p, [&]<class T>() {
-    const auto [q, k, v, o] = attention::tensors_of<T>(args);
+    const auto [q, k, v, o] = attention::views_of<T>(p, args);
     const unsigned blocks = unsigned(p.batch) * p.heads * ceil_div(p.seq_q, Br);
     launch(forward<T>, {blocks, threads, (Br + 4 * Bc) * D * sizeof(T), stream}, p, q, k, v, o, args.lse);
   });
@@ -116,7 +122,10 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
 }  // namespace
 
 extern const attention::Forward wide_forward;
-constinit const attention::Forward wide_forward = {attention::head_dim_not_8_to_256, attention::no_workspace, run,
-                                                   true};
+constinit const attention::Forward wide_forward = {.unsupported = attention::head_dim_not_8_to_256,
+                                                   .workspace_bytes = attention::no_workspace,
+                                                   .run = run,
+                                                   .writes_lse = true,
+                                                   .takes = attention::views};
 
 }  // namespace causal_earlystop

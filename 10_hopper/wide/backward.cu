@@ -25,6 +25,8 @@
 // and the result is the same bits in every run. The price is that S and dP are computed twice: seven products where the
 // equations have five.
 //
+// Tensors lie as their strides say (maps.h).
+//
 // Expected limit: tensor cores, which have two fifths more to do than they should.
 #include "attention/backward_shares.h"
 #include "attention/dispatch.h"
@@ -41,6 +43,7 @@ namespace {
 using attention::BackwardArgs;
 using attention::KeyTile;
 using attention::Tile;
+using attention::View;
 using namespace wide;
 
 constexpr int threads = warpgroup_threads * (consumers + 1);
@@ -63,16 +66,16 @@ union Shared {
 
 template <class T, int D>
 __global__ void __launch_bounds__(threads, 1)
-    gradients(const __grid_constant__ TensorMap q_map,    // of Q [B * H, D / 64, Nq, 64], in boxes of 64 rows
-              const __grid_constant__ TensorMap k_map,    // of K [B * Hkv, D / 64, Nk, 64], likewise
+    gradients(const __grid_constant__ TensorMap q_map,    // of Q [B, H, D / 64, Nq, 64], in boxes of 64 rows
+              const __grid_constant__ TensorMap k_map,    // of K [B, Hkv, D / 64, Nk, 64], likewise
               const __grid_constant__ TensorMap v_map,    // of V
               const __grid_constant__ TensorMap d_o_map,  // of dO, as of Q
               Problem p, int key_blocks, int shares, int round_kv_heads, attention::TileList<consumers * rows> tiles,
               const float* stats,  // [B * H * tiles][2][rows], of LSE, then of delta
               float* parts,        // [2][B, Hkv, shares, Nk, D], of dV, then of dK, if there are several shares
-              T* dq,               // [B, H, Nq, D]
-              T* dk,               // [B, Hkv, Nk, D]
-              T* dv)               // [B, Hkv, Nk, D]
+              View<T> dq,          // [B, H, Nq, D]
+              View<T> dk,          // [B, Hkv, Nk, D]
+              View<T> dv)          // [B, Hkv, Nk, D]
 {
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   const bool has_keys = int(blockIdx.x) < key_blocks;
@@ -98,7 +101,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp > 0 || !elect_one()) return;
     if (has_keys)
-      load(smem.of_keys, q_map, k_map, v_map, d_o_map, stats, work, work.kv_head / shares);
+      load(smem.of_keys, q_map, k_map, v_map, d_o_map, p, stats, work, work.kv_head / shares);
     else
       load(smem.of_queries, q_map, k_map, v_map, d_o_map, p, tile);
   } else {
@@ -115,17 +118,18 @@ __global__ void __launch_bounds__(threads, 1)
 // A warp per query row, of tiles that are counted over all heads.
 template <class T, int D>
 __global__ void __launch_bounds__(stats_threads) row_stats(Problem p,
-                                                           const T* o,        // [B, H, Nq, D]
-                                                           const float* lse,  // [B, H, Nq]
-                                                           const T* d_o,      // [B, H, Nq, D]
-                                                           float* stats)      // [B * H * tiles][2][rows]
+                                                           View<const T> o,    // [B, H, Nq, D]
+                                                           const float* lse,   // [B, H, Nq]
+                                                           View<const T> d_o,  // [B, H, Nq, D]
+                                                           float* stats)       // [B * H * tiles][2][rows]
 {
   const unsigned row = (blockIdx.x * stats_threads + threadIdx.x) / 32, lane = threadIdx.x % 32;
   const unsigned tile = row / rows, head_tiles = ceil_div(p.seq_q, rows);
-  const unsigned i = tile % head_tiles * rows + row % rows;
-  const size_t q_row = size_t(tile / head_tiles) * p.seq_q + i, at = q_row * D + lane * 8;
+  const unsigned head = tile / head_tiles, i = tile % head_tiles * rows + row % rows;
   const bool exists = i < unsigned(p.seq_q) && lane < D / 8;
-  const RowStatistics of_row = row_statistics<32 * 8>(exists, o + at, d_o + at, lse + q_row);
+  const RowStatistics of_row =
+      row_statistics<32 * 8>(exists, o.at_row(o.of_head(head, p.heads) + lane, i),
+                             d_o.at_row(d_o.of_head(head, p.heads) + lane, i), lse + size_t(head) * p.seq_q + i);
   if (lane == 0) {
     stats[tile * 2 * rows + row % rows] = of_row.lse;
     stats[(tile * 2 + 1) * rows + row % rows] = of_row.row_sum;
@@ -139,15 +143,15 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<192, 256>(p, [&]<class T, int D>() {
     const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
     const int shares = attention::backward_shares<Shape<D>>(p);
-    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::tensors_of<T>(args);
+    const auto [q, k, v, o, d_o, dq, dk, dv] = attention::views_of<T>(p, args);
     float *const stats = static_cast<float*>(args.workspace), *const parts = stats + stats_size(p);
     const unsigned stats_blocks = unsigned(heads) * ceil_div(p.seq_q, rows) * (rows * 32 / stats_threads);
     const int key_blocks = kv_heads * shares * ceil_div(p.seq_k, rows);
     const unsigned query_blocks = unsigned(heads) * ceil_div(p.seq_q, consumers * rows);
     launch(row_stats<T, D>, {stats_blocks, stats_threads, 0, stream}, p, o, args.lse, d_o, stats);
     launch_dependent(gradients<T, D>, {key_blocks + query_blocks, threads, sizeof(Shared<T, D>), stream},
-                     tile_map<D>(q, heads, p.seq_q, rows), tile_map<D>(k, kv_heads, p.seq_k, rows),
-                     tile_map<D>(v, kv_heads, p.seq_k, rows), tile_map<D>(d_o, heads, p.seq_q, rows), p, key_blocks,
+                     map_of<D>(p, q, p.heads, p.seq_q, rows), map_of<D>(p, k, p.kv_heads, p.seq_k, rows),
+                     map_of<D>(p, v, p.kv_heads, p.seq_k, rows), map_of<D>(p, d_o, p.heads, p.seq_q, rows), p, key_blocks,
                      shares, attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)),
                      attention::all_tiles<consumers * rows>(p, attention::heads_that_run_together(p)), stats, parts, dq,
                      dk, dv);
@@ -164,6 +168,9 @@ size_t workspace_bytes(const Problem& p) {
 
 extern const attention::Backward wide_backward;
 constinit const attention::Backward wide_backward = {
-    .unsupported = attention::not_for_hopper_to_256, .workspace_bytes = workspace_bytes, .run = run};
+    .unsupported = attention::not_for_hopper_to_256,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .takes = attention::views};
 
 }  // namespace hopper

@@ -11,6 +11,7 @@
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
 #include "device/watch.h"
+#include "maps.h"
 
 namespace hopper::wide {
 
@@ -37,12 +38,12 @@ __device__ void init(KeysShared<T, D>& smem) {
 // Starts the copies of a block. One thread.
 template <class T, int D>
 __device__ __forceinline__ void load(KeysShared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
-                                     const TensorMap& v_map, const TensorMap& d_o_map, const float* stats,
-                                     attention::KeyTile work, int kv_head) {
+                                     const TensorMap& v_map, const TensorMap& d_o_map, const Problem& p,
+                                     const float* stats, attention::KeyTile work, int kv_head) {
   constexpr int stats_bytes = 2 * rows * sizeof(float);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * rows * D * sizeof(T));
-  tensor_load(smem.k, k_map, &smem.kv_full, 0, work.j0, 0, kv_head);
-  tensor_load(smem.v, v_map, &smem.kv_full, 0, work.j0, 0, kv_head);
+  load_tile(smem.k, k_map, &smem.kv_full, work.j0, kv_head, p.kv_heads);
+  load_tile(smem.v, v_map, &smem.kv_full, work.j0, kv_head, p.kv_heads);
   Ring<2> ring;
 #pragma unroll 1
   for (int head = work.first_head; head < work.first_head + work.heads; head++)
@@ -51,8 +52,8 @@ __device__ __forceinline__ void load(KeysShared<T, D>& smem, const TensorMap& q_
       mbarrier_wait(&smem.empty[ring.place], ring.parity ^ 1);
       Mbarrier* full = &smem.full[ring.place];
       mbarrier_arrive_expect_tx(full, 2 * rows * D * sizeof(T) + stats_bytes);
-      tensor_load(smem.q[ring.place], q_map, full, 0, i * rows, 0, head);
-      tensor_load(smem.d_o[ring.place], d_o_map, full, 0, i * rows, 0, head);
+      load_tile(smem.q[ring.place], q_map, full, i * rows, head, p.heads);
+      load_tile(smem.d_o[ring.place], d_o_map, full, i * rows, head, p.heads);
       bulk_load(smem.stats[ring.place], stats + (size_t(head) * work.head_tiles + i) * 2 * rows, stats_bytes, full);
     }
 }
@@ -60,7 +61,7 @@ __device__ __forceinline__ void load(KeysShared<T, D>& smem, const TensorMap& q_
 // A consumer's gradient of the block's 64 keys: dV if it makes P, else dK.
 template <bool makes_p, class T, int D>
 __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const Problem& p, attention::KeyTile work,
-                                                   int shares, float* parts, T* out) {
+                                                   int shares, float* parts, const attention::View<T>& out) {
   const int warp_key = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0) * 16;  // the first of the warp's 16 keys
   const int thread = threadIdx.x % warpgroup_threads;
   T* const own_rows = makes_p ? smem.k : smem.v;
@@ -144,7 +145,8 @@ __device__ __forceinline__ void differentiate_keys(KeysShared<T, D>& smem, const
   watch(makes_p ? "dV" : "dK", {int64_t(work.kv_head / shares) * p.seq_k + work.j0 + warp_key, 0, rows_left, D},
         sum_reg, factor);
   if (shares == 1)
-    swizzled_tile::store_rows<rows, D>(out + row * D, own_rows + warp_key * page_row, sum_reg, factor, rows_left);
+    swizzled_tile::store_rows<rows, D>(out.at_row(out.of_head(work.kv_head, p.kv_heads), work.j0 + warp_key),
+                                       own_rows + warp_key * page_row, sum_reg, factor, rows_left, out.stride());
   else
     store_fp32<D>(parts + (makes_p ? 0 : size_t(p.batch) * p.kv_heads * shares * p.seq_k * D) + row * D, sum_reg,
                   factor, rows_left);

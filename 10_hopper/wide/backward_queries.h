@@ -13,6 +13,7 @@
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
 #include "device/watch.h"
+#include "maps.h"
 
 namespace hopper::wide {
 
@@ -45,8 +46,8 @@ __device__ __forceinline__ void load(QueriesShared<T, D>& smem, const TensorMap&
   constexpr int tile_bytes = rows * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.own_full, 2 * consumers * tile_bytes);
   for (int consumer = 0; consumer < consumers; consumer++) {
-    tensor_load(smem.q[consumer], q_map, &smem.own_full, 0, tile.i0 + consumer * rows, 0, tile.head);
-    tensor_load(smem.d_o[consumer], d_o_map, &smem.own_full, 0, tile.i0 + consumer * rows, 0, tile.head);
+    load_tile(smem.q[consumer], q_map, &smem.own_full, tile.i0 + consumer * rows, tile.head, p.heads);
+    load_tile(smem.d_o[consumer], d_o_map, &smem.own_full, tile.i0 + consumer * rows, tile.head, p.heads);
   }
   const int tiles = attention::key_tiles<rows>(p, tile.i0 + consumers * rows - 1), kv_head = p.kv_head(tile.head);
   Ring<2> k;
@@ -55,17 +56,17 @@ __device__ __forceinline__ void load(QueriesShared<T, D>& smem, const TensorMap&
   for (int j = 0; j < tiles; j++, k.advance(), v.advance()) {
     mbarrier_wait(&smem.k_empty[k.place], k.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[k.place], tile_bytes);
-    tensor_load(smem.k[k.place], k_map, &smem.k_full[k.place], 0, j * rows, 0, kv_head);
+    load_tile(smem.k[k.place], k_map, &smem.k_full[k.place], j * rows, kv_head, p.kv_heads);
     mbarrier_wait(&smem.v_empty[v.place], v.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[v.place], tile_bytes);
-    tensor_load(smem.v[v.place], v_map, &smem.v_full[v.place], 0, j * rows, 0, kv_head);
+    load_tile(smem.v[v.place], v_map, &smem.v_full[v.place], j * rows, kv_head, p.kv_heads);
   }
 }
 
 // A consumer's 64 queries.
 template <class T, int D>
 __device__ __forceinline__ void differentiate_queries(QueriesShared<T, D>& smem, const Problem& p, attention::Tile tile,
-                                                      const float* stats, T* dq) {
+                                                      const float* stats, const attention::View<T>& dq) {
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int g = lane / 4, t = lane % 4;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 queries
@@ -122,10 +123,10 @@ __device__ __forceinline__ void differentiate_queries(QueriesShared<T, D>& smem,
     arrive_warp(smem.k_empty[k.place]);
   }
 
-  const size_t row = size_t(tile.head) * p.seq_q + first_row;
-  watch("dQ", {int64_t(row), 0, p.seq_q - first_row, D}, dq_reg, p.scale);
-  swizzled_tile::store_rows<rows, D>(dq + row * D, q_rows + warp_row % rows * page_row, dq_reg, p.scale,
-                                     p.seq_q - first_row);
+  watch("dQ", {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D}, dq_reg, p.scale);
+  swizzled_tile::store_rows<rows, D>(dq.at_row(dq.of_head(tile.head, p.heads), first_row),
+                                     q_rows + warp_row % rows * page_row, dq_reg, p.scale, p.seq_q - first_row,
+                                     dq.stride());
 }
 
 }  // namespace hopper::wide

@@ -17,6 +17,8 @@
 // prefetched for the next rows: Q, K and V fill the shared memory. A tile's products are twice as long as at D = 128,
 // and hide more of what is around them.
 //
+// Tensors lie as their strides say (maps.h).
+//
 // Expected limit: tensor cores that wait while both consumers exponentiate; two are too few to always fill the gap.
 #include <cmath>
 #include <cstdint>
@@ -36,6 +38,7 @@
 #include "device/tensor_map.h"
 #include "device/warpgroup_tile.h"
 #include "device/watch.h"
+#include "maps.h"
 
 namespace hopper {
 namespace {
@@ -44,6 +47,8 @@ using attention::ForwardArgs;
 using attention::key_tiles;
 using attention::Problem;
 using attention::Tile;
+using wide::load_tile;
+using wide::map_of;
 using namespace warpgroup_tile;
 
 constexpr int stages = 2;
@@ -71,17 +76,17 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile) {
   constexpr int Bc = keys<D>, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full, Br * D * sizeof(T));
-  tensor_load(smem.q, q_map, &smem.q_full, 0, tile.i0, 0, tile.head);
+  load_tile(smem.q, q_map, &smem.q_full, tile.i0, tile.head, p.heads);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
   Ring<stages> ring;
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.k_full[ring.place], kv_bytes);
-    tensor_load(smem.k[ring.place], k_map, &smem.k_full[ring.place], 0, j * Bc, 0, kv_head);
+    load_tile(smem.k[ring.place], k_map, &smem.k_full[ring.place], j * Bc, kv_head, p.kv_heads);
     mbarrier_wait(&smem.v_empty[ring.place], ring.parity ^ 1);
     mbarrier_arrive_expect_tx(&smem.v_full[ring.place], kv_bytes);
-    tensor_load(smem.v[ring.place], v_map, &smem.v_full[ring.place], 0, j * Bc, 0, kv_head);
+    load_tile(smem.v[ring.place], v_map, &smem.v_full[ring.place], j * Bc, kv_head, p.kv_heads);
   }
 }
 
@@ -188,7 +193,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   __syncwarp();  // the warp's rows of O are in shared memory
   if (lane == 0) {
     for (int page = 0; page < D / 64; page++)
-      tensor_store(o_map, o_rows + page * Br * 64, 0, first_row, page, tile.head);
+      tensor_store(o_map, o_rows + page * Br * 64, 0, first_row, page, tile.head % p.heads, tile.head / p.heads);
     bulk_commit();
     bulk_wait_read<0>();  // O has been read, and the block may end
   }
@@ -196,8 +201,8 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 
 template <class T, int D>
 __global__ void __launch_bounds__(threads, 1)
-    forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
-            const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
+    forward(const __grid_constant__ TensorMap q_map,  // of Q [B, H, D / 64, Nq, 64], in boxes of Br rows
+            const __grid_constant__ TensorMap k_map,  // of K [B, Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q, in boxes of 16 rows of a page
             Problem p, int round_heads,
@@ -231,20 +236,22 @@ __global__ void __launch_bounds__(threads, 1)
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<192, 256>(p, [&]<class T, int D>() {
     constexpr int Bc = keys<D>;
-    const auto [q, k, v, o] = attention::tensors_of<T>(args);
-    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const unsigned blocks = heads * ceil_div(p.seq_q, Br);
+    const auto [q, k, v, o] = attention::views_of<T>(p, args);
+    const unsigned blocks = p.batch * p.heads * ceil_div(p.seq_q, Br);
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
-           tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
-           tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, 16, p.head_dim, 1), p,
-           attention::heads_in_a_round(p), args.lse);
+           map_of<D>(p, q, p.heads, p.seq_q, Br, p.head_dim), map_of<D>(p, k, p.kv_heads, p.seq_k, Bc, p.head_dim),
+           map_of<D>(p, v, p.kv_heads, p.seq_k, Bc, p.head_dim), map_of<D>(p, o, p.heads, p.seq_q, 16, p.head_dim, 1),
+           p, attention::heads_in_a_round(p), args.lse);
   });
 }
 
 }  // namespace
 
 extern const attention::Forward wide_forward;
-constinit const attention::Forward wide_forward = {attention::not_for_hopper_to_256, attention::no_workspace, run,
-                                                   true};
+constinit const attention::Forward wide_forward = {.unsupported = attention::not_for_hopper_to_256,
+                                                   .workspace_bytes = attention::no_workspace,
+                                                   .run = run,
+                                                   .writes_lse = true,
+                                                   .takes = attention::views};
 
 }  // namespace hopper

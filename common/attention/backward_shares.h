@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attention/backward_workspace.h"
+#include "attention/view.h"
 #include "device/dependent_launch.h"
 #include "device/numeric.h"
 
@@ -69,15 +70,15 @@ constexpr int sum_threads = 256;
 template <class T, int D>
 __global__ void __launch_bounds__(sum_threads)
     sum_shares(size_t rows,  // of all kv heads together
-               int seq_k, int shares,
+               int kv_heads, int seq_k, int shares,
                const float* parts,  // [2][B, Hkv, shares, Nk, D], of dV first
-               T* dk,               // [B, Hkv, Nk, D]
-               T* dv)               // [B, Hkv, Nk, D]
+               View<T> dk,          // [B, Hkv, Nk, D]
+               View<T> dv)          // [B, Hkv, Nk, D]
 {
   const size_t thread = size_t(blockIdx.x) * sum_threads + threadIdx.x, row = thread / (D / 8) % rows;
-  const int d = thread % (D / 8) * 8;
+  const int piece = thread % (D / 8);
   const bool is_dk = thread / (D / 8) >= rows;
-  const float* from = parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + d;
+  const float* from = parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + piece * 8;
   grid_dependency_wait();  // the shares are in global memory
   if (thread >= 2 * rows * (D / 8)) return;
   float sum[8] = {};
@@ -89,17 +90,24 @@ __global__ void __launch_bounds__(sum_threads)
     }
   Pack8<T> rounded;
   for (int e = 0; e < 8; e++) rounded.x[e] = from_float<T>(sum[e]);
-  store_pack8((is_dk ? dk : dv) + row * D + d, rounded);
+  const View<T> to = is_dk ? dk : dv;
+  store_pack8(to.at_row(to.of_head(int(row / seq_k), kv_heads) + piece, int(row % seq_k)), rounded);
 }
 
 // Launches sum_shares if there are several shares. With Blocks::dependent it starts while the kernel before it ends.
 template <class T, int D>
-void launch_sum_shares(const Problem& p, int shares, Blocks after, cudaStream_t stream, const float* parts, T* dk,
-                       T* dv) {
+void launch_sum_shares(const Problem& p, int shares, Blocks after, cudaStream_t stream, const float* parts,
+                       const View<T>& dk, const View<T>& dv) {
   const size_t rows = size_t(p.batch) * p.kv_heads * p.seq_k;
   if (shares > 1)
     launch_grid(sum_shares<T, D>, {unsigned(ceil_div(2 * rows * (D / 8), sum_threads)), sum_threads, 0, stream}, after,
-                rows, p.seq_k, shares, parts, dk, dv);
+                rows, p.kv_heads, p.seq_k, shares, parts, dk, dv);
+}
+template <class T, int D>
+void launch_sum_shares(const Problem& p, int shares, Blocks after, cudaStream_t stream, const float* parts, T* dk,
+                       T* dv) {
+  const auto of = [&](T* data) { return view<T>(p, data, {}, p.kv_heads, p.seq_k, D); };
+  launch_sum_shares<T, D>(p, shares, after, stream, parts, of(dk), of(dv));
 }
 
 #endif

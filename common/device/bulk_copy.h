@@ -61,6 +61,19 @@ __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, 
 #endif
 }
 
+__device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, Mbarrier* mbarrier, int c0, int c1,
+                                            int c2, int c3, int c4) {
+#ifdef WORKBOOK_SIMT
+  simt::tensor_load(shared, map, &mbarrier->state, {c0, c1, c2, c3, c4}, 5);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], "
+      "[%2];" ::"r"(shared_address(shared)),
+      "l"(&map), "r"(shared_address(mbarrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+#endif
+}
+
 // The box from shared memory, as tensor_load would have brought it there, to where it belongs in the tensor. It may go
 // beyond the tensor's end, but with a negative coordinate the GPU stops with an illegal instruction.
 __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, int c0, int c1) {
@@ -89,6 +102,17 @@ __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* s
 #else
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
                "r"(shared_address(shared)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
+#endif
+}
+
+__device__ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, int c0, int c1, int c2, int c3,
+                                             int c4) {
+#ifdef WORKBOOK_SIMT
+  simt::tensor_store(map, shared, {c0, c1, c2, c3, c4}, 5);
+#else
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map),
+               "r"(shared_address(shared)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
                : "memory");
 #endif
 }

@@ -67,8 +67,8 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
   static const PFN_cuTensorMapEncodeTiled_v12000 encode = find_encode();
   const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
                                        CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_DATA_TYPE_UINT8};
-  cuuint64_t global_sizes[4], global_strides[4];
-  cuuint32_t box_sizes[4], steps[4];
+  cuuint64_t global_sizes[5], global_strides[4];
+  cuuint32_t box_sizes[5], steps[5];
   std::copy_n(sizes, rank, global_sizes);
   std::copy_n(strides, rank - 1, global_strides);
   std::copy_n(box, rank, box_sizes);

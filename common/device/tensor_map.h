@@ -28,7 +28,7 @@ enum class TensorElement { fp16, bf16, fp32, fp8 };
 TensorMap make_tensor_map(TensorElement element, int rank, const void* data, const int64_t* sizes,
                           const int64_t* strides, const int* box);
 
-// Of a tensor of 2 to 4 dimensions, the innermost first: its size in elements, the strides of all dimensions but the
+// Of a tensor of 2 to 5 dimensions, the innermost first: its size in elements, the strides of all dimensions but the
 // innermost in bytes (multiples of 16), and the size of a box in elements (at most 256 each). A matrix [N, D] in boxes
 // of 32 rows of 64 columns:
 //
@@ -36,7 +36,7 @@ TensorMap make_tensor_map(TensorElement element, int rank, const void* data, con
 template <class T, size_t rank>
 TensorMap tensor_map(const T* data, const int64_t (&sizes)[rank], const int64_t (&strides)[rank - 1],
                      const int (&box)[rank]) {
-  static_assert(rank >= 2 && rank <= 4);
+  static_assert(rank >= 2 && rank <= 5);
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float> ||
                 sizeof(T) == 1);
   const TensorElement element = std::is_same_v<T, __half>          ? TensorElement::fp16

@@ -98,7 +98,7 @@ def _parse(name: str, words: list[str]) -> tuple[ModuleType, argparse.Namespace]
                      formatter_class=_Help)
     command.add_arguments(parser)
     words, after = _split(words)
-    arguments, unknown = parser.parse_known_args(getattr(command, "read", list)(words))
+    arguments, unknown = parser.parse_known_args(_joined(getattr(command, "read", list)(words)))
     arguments.after = after
     if after and not getattr(command, "TAKES_WORDS_AFTER", False):
         parser.error(f"nothing can follow -- here, and {after[0]} does")
@@ -114,6 +114,17 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """(those before --, those after it)"""
     place = words.index("--") if "--" in words else len(words)
     return words[:place], words[place + 1:]
+
+
+def _joined(words: list[str]) -> list[str]:
+    """--window -1,0 as --window=-1,0: argparse takes what begins with - and is no number for a flag."""
+    joined: list[str] = []
+    for word in words:
+        if re.match(r"-\d", word) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _terminated(*_: object) -> None:

@@ -81,19 +81,17 @@ void BulkCopy::for_each_piece(Visit visit) const {
   }
   const auto box = [&](int dimension) { return dimension < map.rank ? map.box[dimension] : 1; };
   const std::uintptr_t address = address_in_shared();
-  int row = 0;
-  for (int i3 = 0; i3 < box(3); ++i3)
-    for (int i2 = 0; i2 < box(2); ++i2)
-      for (int i1 = 0; i1 < box(1); ++i1, ++row) {
-        const std::int64_t index[] = {0, std::int64_t(at[1]) + i1, std::int64_t(at[2]) + i2, std::int64_t(at[3]) + i3};
-        bool inside = true;
-        char* from = static_cast<char*>(map.data);
-        for (int i = 1; i < map.rank; ++i) {
-          inside = inside && index[i] >= 0 && index[i] < map.sizes[i];
-          from += index[i] * map.strides[i];
-        }
-        pieces_of_a_row(shared + map.row_bytes() * row, from, address + map.row_bytes() * row, inside, visit);
-      }
+  const int rows = box(1) * box(2) * box(3) * box(4);
+  for (int row = 0; row < rows; ++row) {
+    bool inside = true;
+    char* from = static_cast<char*>(map.data);
+    for (int i = 1, left = row; i < map.rank; left /= map.box[i++]) {
+      const std::int64_t index = std::int64_t(at[i]) + left % map.box[i];
+      inside = inside && index >= 0 && index < map.sizes[i];
+      from += index * map.strides[i];
+    }
+    pieces_of_a_row(shared + map.row_bytes() * row, from, address + map.row_bytes() * row, inside, visit);
+  }
 }
 
 }  // namespace simt

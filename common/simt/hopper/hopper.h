@@ -17,9 +17,9 @@ struct TensorMap {
   void* data;
   int element_bytes;
   int rank;
-  std::int64_t sizes[4];    // in elements
-  std::int64_t strides[4];  // in bytes
-  int box[4];               // in elements
+  std::int64_t sizes[5];    // in elements
+  std::int64_t strides[5];  // in bytes
+  int box[5];               // in elements
 
   int row_bytes() const { return box[0] * element_bytes; }  // of a box
 };
@@ -40,7 +40,7 @@ void mbarrier_wait(std::uint64_t* mbarrier, unsigned parity, const char* file, i
 void mbarrier_cp_async(std::uint64_t* mbarrier, void* shared, const void* global, std::size_t bytes);
 
 // Loads, completed by an mbarrier. `pc` of copies: the kernel's line, if it is not the caller's.
-using Coordinates = std::array<int, 4>;
+using Coordinates = std::array<int, 5>;
 void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank);
 void bulk_load(void* shared, const void* global, int bytes, std::uint64_t* mbarrier, const void* pc = nullptr);
 

@@ -25,15 +25,15 @@ RUNGS = {"07_b": {"mma": {"forward": False, "backward": True, "lse": False, "rop
          "09_c": {"both": {"forward": True, "backward": True, "lse": True, "rope": True}}}
 
 
-def problem(keys, dtype="fp16", head_dim=128):
-    return Problem(1, 4, 4, 256, keys, head_dim, dtype, False)
+def problem(keys, dtype="fp16", head_dim=128, extras=""):
+    return Problem(1, 4, 4, 256, keys, head_dim, dtype, False, extras)
 
 
-def measured(keys, rope=False, dtype="fp16", **norms):
+def measured(keys, rope=False, dtype="fp16", extras="", **norms):
     """{name: {tensor: norm}} of one problem; chapters have a / in their names, written __."""
     named = {name.replace("__", "/").replace("_det", "-det").replace("rotated_", "rotated+"): found
              for name, found in norms.items()}
-    return {"problem": asdict(problem(keys, dtype)), "rope": rope, "results": [
+    return {"problem": asdict(problem(keys, dtype, extras=extras)), "rope": rope, "results": [
         {"name": name, "kind": "chapter" if "/" in name else "peer",
          **({"norms": found} if isinstance(found, dict) else {"skipped": found})}
         for name, found in named.items()]}
@@ -50,6 +50,15 @@ class Judgements(unittest.TestCase):
         self.assertEqual(ratios, {"FLASH": {"o": 1, "dq": 1}, "FLASH-det": {"dq": 1},
                                   "08_x/y": {"o": 1.4999999999999998, "dq": None},
                                   "rotated+FLASH": {"o": 1}, "09_x/y": {"o": 0.5}})
+
+    def test_with_extras_the_ratio_is_to_flash_on_the_same_problem_or_without_them(self):
+        found = [measured(1024, FLASH={"o": 2e-4}), measured(4096, FLASH={"o": 4e-4}),
+                 measured(4096, extras="sink", **{"12_x__y": {"o": 6e-4}}),
+                 measured(4096, extras="window5_0", FLASH={"o": 3e-4}, **{"12_x__y": {"o": 3e-4}})]
+        accuracy.add_ratios(found)
+        self.assertEqual([one["results"][-1]["ratios"]["o"] for one in found[2:]], [1.4999999999999998, 1])
+        self.assertEqual(accuracy.too_inaccurate(found), ["12_x/y: o is 1.50 times as far from fp64 as "
+                                                          "FlashAttention-2's, at Nk=4096 D=128 fp16 sink"])
 
     def test_the_largest_ratio_counts(self):
         found = [measured(keys, FLASH={"dq": 1.0, "dv": 1.0}, **{"07_b__mma": {"dq": of, "dv": 1.0}})
@@ -121,6 +130,7 @@ class BesideAStandInForTorch(unittest.TestCase):
         self.main = importlib.import_module("tools.measuring.accuracy_main")
         self.workbook = mock.MagicMock()
         self.workbook.chapters.return_value = RUNGS
+        self.workbook.default_rung.return_value = "09_c", "both"
 
     def test_every_rung_beside_its_peers(self):
         every, absent = self.main.candidates(self.workbook, ["06_a", "07_b", "09_c"])
@@ -168,7 +178,7 @@ class BesideAStandInForTorch(unittest.TestCase):
         exact = {tensor: Vector([1.0]) for tensor in accuracy.TENSORS}
         self.main.Reference.return_value.of_every_head.return_value = exact
         near = Vector([1.1])
-        self.workbook.forward.return_value = near, None
+        self.workbook.forward.side_effect = self.workbook.forward.side_effect or (lambda *_, **__: (near, None))
         self.workbook.backward.return_value = (near,) * 3
         peers = mock.patch.object(self.main.Peer, "results", lambda self, *_: dict.fromkeys(accuracy.TENSORS, near))
         with mock.patch.dict(sys.modules, {"flash_attention_workbook": self.workbook}), peers, \
@@ -176,6 +186,7 @@ class BesideAStandInForTorch(unittest.TestCase):
             return self.main.run({"chapters": chapters, "seed": 0, "commit": "abc"}), said.getvalue()
 
     def test_the_report(self):
+        self.workbook.default_rung.return_value = "12_v", "all"
         report, said = self.run_with(["06_a", "07_b", "09_c"])
         self.assertEqual(len(report["errors"]), 2 * len(accuracy.problems()))
         self.assertEqual({one["problem"]["seq_k"] for one in report["errors"]}, {1024, 4096, 16384, 65536, 131072})
@@ -193,6 +204,21 @@ class BesideAStandInForTorch(unittest.TestCase):
                              {len(accuracy.EXPONENTS)})
         self.assertLessEqual({"gpu", "torch", "commit", "before", "after"}, set(report["context"]))
         self.assertEqual(said.count("progress\t"), len(report["errors"]) + 2)
+
+    def test_extras_are_asked_of_what_runs_where_no_chapter_is_named(self):
+        asked = []
+        self.workbook.forward.side_effect = lambda *_, **said: asked.append(said) or (Vector([1.1]), None)
+        report, _ = self.run_with(["09_c"])
+        found = [one for one in report["errors"] if one["problem"]["extras"]]
+        self.assertEqual([one["problem"] for one in found], [asdict(one) for one in accuracy.problems_with_extras()])
+        self.assertEqual({one["problem"]["extras"]: [result["name"] for result in one["results"]] for one in found},
+                         {"views": ["FLASH", "FLASH-deterministic", "CUDNN", "09_c/both"],
+                          "window1024_0": ["FLASH", "FLASH-deterministic", "09_c/both"],
+                          **dict.fromkeys(("softcap20", "alibi", "sink"), ["09_c/both"])})
+        of_window = {"rope": None, "chapter": "09_c", "rung": "both", "window": (1024, 0)}
+        self.assertEqual(sum(said == of_window for said in asked), 8)
+        self.assertEqual(self.workbook.backward.call_args.kwargs.keys(), {"rope", "chapter", "rung", "sink"})
+        self.assertEqual({name for said in asked for name in said}, {*of_window, "softcap", "alibi", "sink"})
 
     def test_forwards_alone(self):
         report, _ = self.run_with(["06_a"])
@@ -247,6 +273,21 @@ class OfTheRecord(unittest.TestCase):
             "| dO times | `07_b`, fp16, dQ | `07_b`, fp16, dK | `07_b`, bf16, dQ | `07_b`, bf16, dK |",
             "|---|--:|--:|--:|--:|",
             "| 2^-24 | 7.1e-1 | 7.1e-1 | 3.0e-3 | 3.0e-3 |", "| 2^0 | ∞ | ∞ | 3.0e-3 | 3.0e-3 |"])
+
+    def test_with_extras(self):
+        path = self.directory / "accuracy.json"
+        report = result_files.read(path)
+        self.assertEqual(self.value("accuracy_with_extras()", Tables), NOT_YET)
+        ours = {"12_x__y": dict.fromkeys(accuracy.TENSORS, 6e-4)}
+        found = report["errors"] + [measured(1024, extras=extra, **ours) for extra in ("sink", "window1024_0")]
+        found.append(measured(1024, extras="sink", **{"12_x__y": {"o": 8e-4, "dq": 3e-4}}))
+        accuracy.add_ratios(found)
+        result_files.write(path, {**report, "errors": found})
+        self.record = Record(self.directory)
+        self.assertAlmostEqual(self.value('most_error_with("sink", "o")'), 4.0)
+        self.assertAlmostEqual(self.value('relative_error("FLASH", "o", 1024)'), 2e-4)
+        self.assertEqual(self.value("accuracy_with_extras()", Tables).split("\n")[2:],
+                         ["| sink | 4.000 | 2.000 | – | – |", "| window of 1024 keys | 3.000 | 2.000 | 2.000 | 2.000 |"])
 
     def test_of_nothing(self):
         nothing = Tables(Record(self.directory / "nowhere"))

@@ -28,6 +28,14 @@ def ending_of(*words) -> tuple:
         return cli.main(list(words)), stderr.getvalue()
 
 
+class Words(unittest.TestCase):
+    def test_a_value_may_begin_with_a_minus(self):
+        for words in (["--window", "-1,0"], ["--window=-1,0"]):
+            with mock.patch("tools.commands.run.run", return_value=0) as run:
+                self.assertEqual(ending_of("run", "12", *words), (0, ""))
+            self.assertEqual(run.call_args[0][0].window, "-1,0")
+
+
 class BadInput(unittest.TestCase):
     def test_one_line_and_status_2(self):
         for words, expected in [
@@ -48,6 +56,7 @@ class BadInput(unittest.TestCase):
             (["trace", "--seq-q=512,1024"], "512,1024 is not a whole number"),
             (["trace", "--preset=cuda"], "unknown argument --preset=cuda"),
             (["compare", "03", "05", "--rung=mma"], "unknown argument --rung=mma"),
+            (["run", "12", "--window", "-2,0"], "-2,0 is no window: LEFT,RIGHT are numbers of keys below 1000000000, or -1"),
             (["dev", "verify", "--engine=/nowhere"], "there is no file /nowhere"),
             (["dev", "verify", "--seq-q=7"], "unknown argument --seq-q=7"),
             (["dev", "profile", "--keep"], "unknown argument --keep"),

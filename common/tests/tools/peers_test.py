@@ -291,6 +291,19 @@ class Peers(BesideAStandInForTorch):
         self.assertRegex(cudnn.refuses(chunk), "top-left")
         self.assertIsNone(cudnn.refuses(square))
 
+    def test_flash_has_a_window_through_the_operator_beneath_it(self):
+        asked = []
+        operator = self.torch.ops.aten._flash_attention_forward
+        operator.side_effect = lambda q, k, v, *said, **window: asked.append((q.shape, k.shape, said, window)) or [q, "lse"]
+        flash = self.peers_main.sdpa("FLASH")
+        o = flash.attend(Tensor((1, 8, 50, 64)), Tensor((1, 2, 70, 64)), Tensor((1, 2, 70, 64)), True, window=(9, 0))
+        self.assertEqual(asked, [((1, 50, 8, 64), (1, 70, 2, 64), (None, None, 50, 70, 0.0, True, False),
+                                  {"window_size_left": 9, "window_size_right": 0})])
+        self.assertEqual(o.shape, (1, 8, 50, 64))
+        windowed = Problem(1, 2, 2, 4, 4, 64, "bf16", True, "window3_0")
+        self.assertEqual([self.peers_main.sdpa(name).lacks(windowed) for name in ("FLASH", "FLASH-deterministic", "CUDNN")],
+                         [None, None, "it has no window"])
+
     def test_what_is_not_installed_says_why(self):
         self.torch.cuda.get_device_capability.return_value = (9, 0)
         with mock.patch.dict(sys.modules, {"flash_attn_interface": None, "flash_attn": None}):

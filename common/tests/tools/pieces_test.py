@@ -66,7 +66,8 @@ class Plans(unittest.TestCase):
                           "sweep-bf16-forward", "sweep-bf16-backward", "sweep-fp16-forward-b2b", "sweep-fp16-backward-b2b",
                           "sweep-bf16-forward-b2b", "sweep-bf16-backward-b2b", "models-forward", "models-backward",
                           "models-forward-b2b", "models-backward-b2b", "extras-forward", "extras-backward", "extras-forward-b2b",
-                          "extras-backward-b2b", "packed", "packed-b2b", "blocks", "blocks-b2b", "fp8", "fp8-b2b", "decode-fp16",
+                          "extras-backward-b2b", "extras-fp16-forward", "extras-fp16-backward", "extras-fp16-forward-b2b",
+                          "extras-fp16-backward-b2b", "packed", "packed-b2b", "blocks", "blocks-b2b", "fp8", "fp8-b2b", "decode-fp16",
                           "decode-bf16", "dims"])
         with self.assertRaisesRegex(Failure, "no piece that is measured twice is called machine .pieces: ladder-01_a"):
             pieces.chosen(planned, ["machine"], again=True)

@@ -16,9 +16,28 @@ from typing import Any
 import torch
 
 from tools.base import JsonObject, cuda
-from tools.measuring.accuracy import EXPONENTS, PEERS, ROPE_BASELINE, add_ratios, problems, scaled_problems
+from tools.measuring.accuracy import (
+    EXPONENTS,
+    PEERS,
+    ROPE_BASELINE,
+    add_ratios,
+    problems,
+    problems_with_extras,
+    scaled_problems,
+)
 from tools.measuring.peers_check import Reference
-from tools.measuring.peers_main import DTYPES, Candidate, Refusal, context, first_line, main, sdpa, the_workbook, uuid
+from tools.measuring.peers_main import (
+    DTYPES,
+    Candidate,
+    Refusal,
+    context,
+    first_line,
+    main,
+    make_extras,
+    sdpa,
+    the_workbook,
+    uuid,
+)
 from tools.record import Problem
 
 GRADIENTS = ("dq", "dk", "dv")
@@ -35,13 +54,14 @@ class Rung:
         self.has_forward, self.has_backward = has["forward"], has["backward"]
 
     def results(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, d_o: torch.Tensor,
-                tables: Any) -> dict[str, torch.Tensor]:
+                tables: Any, **extras: Any) -> dict[str, torch.Tensor]:
         found = {}
         if self.has_forward:
-            found["o"] = self.workbook.forward(q, k, v, rope=tables, **self.where)[0]
+            found["o"] = self.workbook.forward(q, k, v, rope=tables, **self.where, **extras)[0]
         if self.has_backward:
-            o, lse = self.workbook.forward(q, k, v, rope=tables)
-            found.update(zip(GRADIENTS, self.workbook.backward(q, k, v, o, lse, d_o, rope=tables, **self.where)))
+            o, lse = self.workbook.forward(q, k, v, rope=tables, **extras)
+            found.update(zip(GRADIENTS, self.workbook.backward(q, k, v, o, lse, d_o, rope=tables, **self.where,
+                                                               **extras)))
         return found
 
 
@@ -54,13 +74,13 @@ class Peer:
         self.candidate, self.name, self.rope = candidate, name or candidate.name, rope
 
     def results(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, d_o: torch.Tensor,
-                tables: Any) -> dict[str, torch.Tensor]:
+                tables: Any, **extras: Any) -> dict[str, torch.Tensor]:
         leaves = [tensor.detach().requires_grad_(True) for tensor in (q, k, v)]
         q, k, v = leaves
         if self.rope:
             q, k = rotated(q, tables, k.shape[2] - q.shape[2]), rotated(k, tables, 0)
         with torch.enable_grad():
-            o = self.candidate.attend(q, k, v, False)
+            o = self.candidate.attend(q, k, v, False, **extras)
         with self.candidate.mode():
             found = dict(zip(GRADIENTS, torch.autograd.grad(o, leaves, d_o)))
         return {"o": o, **found} if "forward" in self.candidate.directions else found
@@ -90,11 +110,13 @@ def candidates(workbook: ModuleType, chapters: list[str]) -> "tuple[list[Rung | 
 
 
 def make_inputs(problem: Problem, seed: int) -> list[torch.Tensor]:
-    """q, k, v and dO: standard normal numbers."""
+    """q, k, v and dO: standard normal numbers, the same ones with extras and without. As views they lie as
+    [B, N, H, D]."""
     random = torch.Generator("cuda").manual_seed(seed)
     q = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
     k = (problem.batch, problem.kv_heads, problem.seq_k, problem.head_dim)
-    return [torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random) for shape in (q, k, k, q)]
+    made = [torch.randn(shape, device="cuda", dtype=DTYPES[problem.dtype], generator=random) for shape in (q, k, k, q)]
+    return [x.transpose(1, 2).contiguous().transpose(1, 2) for x in made] if "views" in problem.asked() else made
 
 
 def relative(got: torch.Tensor, exact: torch.Tensor) -> "tuple[float | None, ...]":
@@ -105,11 +127,11 @@ def relative(got: torch.Tensor, exact: torch.Tensor) -> "tuple[float | None, ...
 
 
 def compared(candidate: "Rung | Peer", inputs: list[torch.Tensor], exact: dict[str, torch.Tensor],
-             tables: Any) -> JsonObject:
+             tables: Any, **extras: Any) -> JsonObject:
     """The result of one candidate on one problem."""
     result = {"name": candidate.name, "kind": candidate.kind}
     try:
-        found = candidate.results(*[*inputs, tables])
+        found = candidate.results(*[*inputs, tables], **extras)
     except torch.cuda.OutOfMemoryError:
         return {**result, "skipped": "there is not enough device memory"}
     except Exception as error:  # what a backend or a chapter does not take; each has errors of its own
@@ -136,6 +158,25 @@ def of_every_problem(workbook: ModuleType, every: "list[Rung | Peer]", seed: int
                        "results": [compared(one, inputs, exact, tables) for one in chosen]})
         del exact
         torch.cuda.empty_cache()
+    return errors
+
+
+def with_extras(workbook: ModuleType, every: "list[Rung | Peer]", chapters: list[str], seed: int) -> list[JsonObject]:
+    """Of what runs where no chapter is named, if its chapter is asked for, beside the peers that have the extra."""
+    errors = []
+    plan = problems_with_extras()
+    for number, problem in enumerate(plan, start=1):
+        chapter, rung = workbook.default_rung(problem.asked(), backward=False)
+        if chapter not in chapters:
+            continue
+        print(f"progress\t{problem} ({number} of {len(plan)} with extras)")
+        extras = make_extras(problem, seed)
+        chosen = [one for one in every if isinstance(one, Peer) and not one.rope and not one.candidate.lacks(problem)]
+        inputs = make_inputs(problem, seed)
+        exact = Reference(*inputs[:3], causal=False, **extras).of_every_head(inputs[3])
+        ours = Rung(workbook, chapter, rung, workbook.chapters()[chapter][rung])
+        errors.append({"problem": asdict(problem), "rope": False,
+                       "results": [compared(one, inputs, exact, None, **extras) for one in [*chosen, ours]]})
     return errors
 
 
@@ -173,6 +214,7 @@ def run(request: JsonObject) -> JsonObject:
     every, report["absent"] = candidates(workbook, request["chapters"])
     with torch.no_grad():
         report["errors"] = of_every_problem(workbook, every, request["seed"])
+        report["errors"] += with_extras(workbook, every, request["chapters"], request["seed"])
         report["loss_scaling"] = of_scaled_losses(every, request["seed"])
     results = [result for one in report["errors"] for result in one["results"] if result["kind"] == "chapter"]
     if all("skipped" in result for result in results):

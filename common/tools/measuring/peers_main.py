@@ -143,7 +143,10 @@ def rows_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
 
 
 class Flash(Candidate):
-    """PyTorch's FLASH: through a bias of PyTorch's it takes a mask that is aligned bottom-right."""
+    """PyTorch's FLASH: through a bias of PyTorch's it takes a mask that is aligned bottom-right, and through the operator
+    beneath it a window."""
+
+    takes = ("window",)
 
     def refuses_other_lengths(self, problem: Problem) -> "str | None":
         return "PyTorch has no such mask for more queries than keys" if problem.seq_q > problem.seq_k else None
@@ -337,7 +340,12 @@ def sdpa(name: str) -> Candidate:
 
         return causal_lower_right(seq_q, seq_k)
 
-    def attend(q, k, v, causal):
+    def attend(q, k, v, causal, window=None):
+        if window:
+            o, *_ = torch.ops.aten._flash_attention_forward(
+                *(x.transpose(1, 2) for x in (q, k, v)), None, None, q.shape[2], k.shape[2], 0.0, causal, False,
+                window_size_left=window[0], window_size_right=window[1])
+            return o.transpose(1, 2)
         asked = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
         if causal and q.shape[2] != k.shape[2]:
             asked["attn_mask"] = bottom_right(q.shape[2], k.shape[2])

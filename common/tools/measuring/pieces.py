@@ -131,13 +131,15 @@ def pieces(names: list[str], engine: "Path | None" = None) -> list[Piece]:
                              f"{'' if flag else 'rungs that may be it, '}and peers",
                              ("peers", "--sweep=models", f"--direction={direction}",
                               *(["--back-to-back"] if flag else [])), seconds, timed=True))
-    for (direction, flag), seconds in {("forward", ""): 60, ("backward", ""): 90, ("forward", "-b2b"): 60,
-                                       ("backward", "-b2b"): 90}.items():
-        planned.append(Piece(f"extras-{direction}{flag}",
-                             f"what models add, bf16, {direction}{', back to back' if flag else ''}: chapters 12 and "
-                             "10, and peers",
-                             ("peers", "12", "10", "--sweep=extras", "--dtype=bf16", f"--direction={direction}",
-                              *(["--back-to-back"] if flag else [patience])), seconds, timed=True))
+    # FlashAttention-4 and flex_attention are compiled at each point, which is most of it.
+    for dtype in ("bf16", "fp16"):
+        for (direction, flag), seconds in {("forward", ""): 190, ("backward", ""): 260, ("forward", "-b2b"): 210,
+                                           ("backward", "-b2b"): 290}.items():
+            planned.append(Piece(f"extras-{'fp16-' if dtype == 'fp16' else ''}{direction}{flag}",
+                                 f"what models add, {dtype}, {direction}{', back to back' if flag else ''}: chapters "
+                                 "12 and 10, and peers",
+                                 ("peers", "12", "10", "--sweep=extras", f"--dtype={dtype}", f"--direction={direction}",
+                                  *(["--back-to-back"] if flag else [patience])), seconds, timed=True))
     for (what, flag), seconds in {("packed", ""): 90, ("packed", "-b2b"): 80, ("blocks", ""): 140,
                                   ("blocks", "-b2b"): 100}.items():
         planned.append(Piece(f"{what}{flag}",

@@ -334,7 +334,8 @@ class Quantities:
 
     def _results(self, step: str, tensor: str, **problem: object) -> list[JsonObject]:
         name = self._record.step(step, "forward" if tensor == "o" else "backward")
-        return [result for one in self._record.piece("accuracy")["errors"] if problem.items() <= one["problem"].items()
+        return [result for one in self._record.piece("accuracy")["errors"] if not one["problem"].get("extras")
+                and problem.items() <= one["problem"].items()
                 for result in one["results"] if result["name"] == name and "norms" in result]
 
     def _result(self, step, tensor, what, **problem):
@@ -343,6 +344,16 @@ class Quantities:
             where = " ".join(f"{field}={value}" for field, value in problem.items())
             raise Missing(f"{tensor} of {step}, {where} is not in accuracy")
         return found[0][what][tensor]
+
+    def most_error_with(self, extra, tensor):
+        """The largest of these with window1024_0, softcap20, alibi, sink or views, where no chapter is named: against
+        FlashAttention-2 on the same problem, or without the extra if it has none."""
+        ratios = [result["ratios"].get(tensor) for one in self._record.piece("accuracy")["errors"]
+                  if one["problem"].get("extras") == extra for result in one["results"]
+                  if result["kind"] == "chapter" and "ratios" in result]
+        if not ratios or None in ratios:
+            raise Missing(f"{extra} has no ratio of {tensor} everywhere in accuracy")
+        return max(ratios)
 
     def scaled_error(self, step, tensor, exponent, dtype="fp16"):
         """|x - exact| / |exact| of "dq", "dk" or "dv" where dO is 2^exponent times the usual; infinite if there is

@@ -13,8 +13,8 @@ class Training:
     """Runs with the same positions are compared with the first of them that has PyTorch's attention."""
 
     @staticmethod
-    def of(record: Record) -> "Training":
-        return Training(record.file(FILE))
+    def of(record: Record, file: str = FILE) -> "Training":
+        return Training(record.file(file))
 
     def __init__(self, report: JsonObject):
         self.model = report["model"]

@@ -227,6 +227,17 @@ class Tables:
                                for step in steps)])
         return markdown(rows)
 
+    def accuracy_with_extras(self):
+        """What runs where no chapter is named, with each extra: the largest ratio to FlashAttention-2's."""
+        extras = dict.fromkeys(one["problem"].get("extras") for one in self._of_accuracy("errors"))
+        if not any(extras):
+            return NOT_YET
+        tensors = {"o": "O", "dq": "dQ", "dk": "dK", "dv": "dV"}
+        names = {"window1024_0": "window of 1024 keys", "softcap20": "softcap 20", "alibi": "ALiBi"}
+        return markdown([["", *tensors.values()], *(
+            [names.get(extra, extra), *(known(lambda: self._of.most_error_with(extra, tensor), "{:.3f}".format) for tensor in tensors)]
+            for extra in extras if extra)])
+
     def loss_scaling(self, *steps):
         """The same for dQ and dK with dO times a power of two, N = 1024, D = 64; overflow is an infinite error."""
         measured = self._of_accuracy("loss_scaling")
@@ -272,10 +283,10 @@ class Tables:
                  known(self._of.copy_tbytes, lambda value: f"{value:.2f} TB/s")]]
         return markdown(rows)
 
-    def training(self):
+    def training(self, *file):
         """The runs of common/python/examples/gpt.py: final loss, its distance from PyTorch's, tokens per second."""
         try:
-            of = Training.of(self._record)
+            of = Training.of(self._record, *file)
         except Missing:
             return NOT_YET
         rows = [["", "validation loss at the end", "away from PyTorch's: mean", "at most", "million tokens/s",
