@@ -143,7 +143,8 @@ struct Padded {
     const Width of_q = {p.head_dim, head_dim}, of_v = {p.v_dim(), problem.v_dim()};
     const auto input = [&](const void*& from, const Side& side, Width width, int parts, const Strides& strides) {
       void* const to = workspace.take(side.all * width.wide * sizeof(uint16_t));
-      inputs.add({from, to, width.narrow, width.wide, side.all, parts, rows_of(side, strides), {}, side.end, side.heads});
+      inputs.add(
+          {from, to, width.narrow, width.wide, side.all, parts, rows_of(side, strides), {}, side.end, side.heads});
       from = to;
     };
     const auto result = [&](void*& to, const Side& side, Width width, int parts, const Strides& strides) {

@@ -96,8 +96,8 @@ typedef struct {
   const unsigned* block_bits;
   int block_batch, block_heads; /* of masks: 1, or `batch` and `heads` */
   int block_listed, block_cuts;
-  /* 1: strides are any, and tensors begin at any multiple of 2 bytes. Such tensors are copied to the workspace and back.
-   * 0: strides are multiples of 8 elements, and tensors begin at multiples of 16 bytes. */
+  /* 1: strides are any, and tensors begin at any multiple of 2 bytes. Such tensors are copied to the workspace and
+   * back. 0: strides are multiples of 8 elements, and tensors begin at multiples of 16 bytes. */
   int unaligned;
 } faw_extras;
 #define FAW_NO_EXTRAS                                                                                                  \

@@ -127,8 +127,7 @@ void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool 
               ".contiguous()");
   // What is contiguous as it was given has a wrong head_dim and no wrong strides: the plan says so.
   CHECK_VALUE(has_whole_rows(tensor) || (packed && tensor.transpose(1, 2).is_contiguous()), name, " has strides ",
-              as_given(tensor.strides(), packed),
-              ": the last must be 1: pass ", name, ".contiguous()");
+              as_given(tensor.strides(), packed), ": the last must be 1: pass ", name, ".contiguous()");
   CHECK_VALUE(!in_e4m3 || aligned(tensor), name, " starts at an address that is not a multiple of ", alignment,
               " bytes: pass ", name, ".clone()");
 }
@@ -528,8 +527,7 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
                          cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
   check_lists(extras, q, k);
   const Lie lie = how_they_lie(extras.packed(), {q, k, v});
-  const Plan& plan =
-      plan_of(Direction::forward, q, k, v, lie, causal, scale, rotates(cos, sin), extras, chapter, rung);
+  const Plan& plan = plan_of(Direction::forward, q, k, v, lie, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
   const Tensor o = at::empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)));  // v is not the wider one
   ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));

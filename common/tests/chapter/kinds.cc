@@ -340,8 +340,8 @@ std::vector<Case> tensors_with_strides() {
       views(make({2, 4, 2, 70, 130, 64}, DType::fp16, Mask::causal)).for_("batches, groups, and tails; D = 64"),
       views(make({2, 2, 2, 130, 70, 128}, DType::bf16, Mask::causal)).for_("rows without a key; D = 128"),
       views(make({2, 2, 1, 65, 97, 40}, DType::bf16, Mask::none)).for_("a head dim that is padded, by way of copies"),
-      views(make({2, 4, 2, 70, 130, 256}, DType::fp16, Mask::causal)).for_("head dims above 128: D = 256"),
-      views(make({2, 2, 1, 130, 70, 192}, DType::bf16, Mask::none)).for_("D = 192"),
+      views(make({2, 2, 1, 70, 90, 256}, DType::fp16, Mask::causal)).for_("head dims above 128: D = 256"),
+      views(make({1, 2, 2, 70, 40, 192}, DType::bf16, Mask::none)).for_("D = 192"),
       with({.unaligned = true}, make({2, 2, 1, 70, 90, 64}, DType::fp16, Mask::causal))
           .for_("rows that begin anywhere, by way of copies"),
       with({.head_dim_v = 128, .unaligned = true}, make({1, 2, 1, 70, 90, 192}, DType::bf16, Mask::causal))
