@@ -9,7 +9,7 @@
 //
 // On Hopper the strides are those of tensor maps, and no thread computes with them.
 //
-// Expected limit: that of chapter 08 or 10. A row of 128 or 256 bytes is whole sectors wherever it begins.
+// Expected limit: that of chapter 08 or 10. A row of 128 or 256 bytes is whole sectors where it begins with one.
 // Head dims above 128 have the kernels of chapter 08 or 10 themselves (wide.h).
 #include "backward.h"
 #include "forward.h"

@@ -3,8 +3,8 @@
 // What changed since 6_blocks: no line of the loops. This is the table of kernels. A problem without a window takes
 // that of score or views; one with a window and no score function takes that of window; two more have both. Each of
 // them takes a sink if there is one. Packed sequences take that of packed, or one kernel for every window and score
-// function. A block mask takes that of blocks, and has none of the others beside it but a sink. Head dims above 128 take
-// those of views, and have nothing beside them but strides.
+// function. A block mask takes that of blocks, and has none of the others beside it but a sink. Head dims above 128
+// take those of views, and have nothing beside them but strides.
 //
 // Expected limit: an extra that a kernel has and a problem has not costs a comparison here and there.
 #include "backward.h"

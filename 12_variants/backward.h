@@ -449,21 +449,8 @@ void run_backward(const Problem& problem, const BackwardArgs& args, cudaStream_t
     const auto [dq_sum, stats, turns, tickets] =
         attention::BackwardWorkspace::of(args.workspace, tiles, dq_parts_of<S>);
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::views_of<T>(p, args);
-    BackwardTensors<T, Lists<X>> tensors = {q,
-                                            k,
-                                            v,
-                                            d_o,
-                                            dq,
-                                            dk,
-                                            dv,
-                                            args.alibi,
-                                            stats,
-                                            dq_sum,
-                                            turns,
-                                            tickets,
-                                            tiles.kv_tiles,
-                                            tiles.head_tiles,
-                                            {}};
+    BackwardTensors<T, Lists<X>> tensors = {
+        q, k, v, d_o, dq, dk, dv, args.alibi, stats, dq_sum, turns, tickets, tiles.kv_tiles, tiles.head_tiles, {}};
     Sequences sequences;
     if constexpr (X::packed) sequences = tensors.lists = list_keys(p, args, tickets + 1, S::Bc, stream);
     const unsigned row_blocks = tiles.q_tiles * (S::Br * dim_of_v<S> / 8 / S::threads);

@@ -62,9 +62,8 @@ __global__ void row_stats(Problem p,
   const unsigned row = blockIdx.x * warps + threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned line = padded(p.seq_q), head = row / line, i = row % line;
   const size_t q_row = size_t(head) * p.seq_q + i;
-  const RowStatistics of_row =
-      row_statistics<D>(i < unsigned(p.seq_q), o.at_row(o.of_head(head, p.heads) + lane, i),
-                        d_o.at_row(d_o.of_head(head, p.heads) + lane, i), lse + q_row);
+  const RowStatistics of_row = row_statistics<D>(i < unsigned(p.seq_q), o.at_row(o.of_head(head, p.heads) + lane, i),
+                                                 d_o.at_row(d_o.of_head(head, p.heads) + lane, i), lse + q_row);
   if (lane == 0) {
     stats[size_t(head) * 2 * line + i] = of_row.lse;
     stats[(size_t(head) * 2 + 1) * line + i] = of_row.row_sum;

@@ -151,8 +151,8 @@ void run(const Problem& p, const BackwardArgs& args, cudaStream_t stream) {
     launch(row_stats<T, D>, {stats_blocks, stats_threads, 0, stream}, p, o, args.lse, d_o, stats);
     launch_dependent(gradients<T, D>, {key_blocks + query_blocks, threads, sizeof(Shared<T, D>), stream},
                      map_of<D>(p, q, p.heads, p.seq_q, rows), map_of<D>(p, k, p.kv_heads, p.seq_k, rows),
-                     map_of<D>(p, v, p.kv_heads, p.seq_k, rows), map_of<D>(p, d_o, p.heads, p.seq_q, rows), p, key_blocks,
-                     shares, attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)),
+                     map_of<D>(p, v, p.kv_heads, p.seq_k, rows), map_of<D>(p, d_o, p.heads, p.seq_q, rows), p,
+                     key_blocks, shares, attention::kv_heads_that_share_the_l2(attention::with_shares(p, shares)),
                      attention::all_tiles<consumers * rows>(p, attention::heads_that_run_together(p)), stats, parts, dq,
                      dk, dv);
     attention::launch_sum_shares<T, D>(p, shares, Blocks::dependent, stream, parts, dk, dv);
@@ -167,10 +167,9 @@ size_t workspace_bytes(const Problem& p) {
 }  // namespace
 
 extern const attention::Backward wide_backward;
-constinit const attention::Backward wide_backward = {
-    .unsupported = attention::not_for_hopper_to_256,
-    .workspace_bytes = workspace_bytes,
-    .run = run,
-    .takes = attention::views};
+constinit const attention::Backward wide_backward = {.unsupported = attention::not_for_hopper_to_256,
+                                                     .workspace_bytes = workspace_bytes,
+                                                     .run = run,
+                                                     .takes = attention::views};
 
 }  // namespace hopper

@@ -78,7 +78,8 @@ __global__ void __launch_bounds__(sum_threads)
   const size_t thread = size_t(blockIdx.x) * sum_threads + threadIdx.x, row = thread / (D / 8) % rows;
   const int piece = thread % (D / 8);
   const bool is_dk = thread / (D / 8) >= rows;
-  const float* from = parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + piece * 8;
+  const float* from =
+      parts + (is_dk ? rows * shares * D : 0) + (row / seq_k * shares * seq_k + row % seq_k) * D + piece * 8;
   grid_dependency_wait();  // the shares are in global memory
   if (thread >= 2 * rows * (D / 8)) return;
   float sum[8] = {};

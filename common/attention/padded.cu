@@ -32,6 +32,7 @@ struct Rows {
 struct Copy {
   const void* from;
   void* to;
+  int from_width, to_width;  // of rows, in units of 16 bits
   int64_t rows;
   int parts;  // of a row, 1 or 2, each of which is padded
   Rows from_rows, to_rows;
@@ -47,11 +48,13 @@ struct Copies {
   void add(const Copy& copy) { list[count++] = copy; }
 };
 
-// Copies rows of `from_width` pieces to rows of `to_width`; blockIdx.y is the tensor. A wider row is filled up with
-// zeros, and what does not fit into a narrower one is dropped.
+// Copies rows piece by piece; blockIdx.y is the tensor. A wider row is filled up with zeros, and what does not fit into
+// a narrower one is dropped.
 template <class Piece>
-__global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_width, int to_width) {
+__global__ void __launch_bounds__(threads) copy_rows(Copies copies) {
   const Copy copy = copies.list[blockIdx.y];
+  constexpr int units = sizeof(Piece) / sizeof(uint16_t);
+  const int from_width = copy.from_width / units, to_width = copy.to_width / units;
   const int64_t first_row = int64_t(blockIdx.x) * block_rows;
   int64_t all_rows = copy.rows;
   if (copy.end) all_rows = min(all_rows, int64_t(*copy.end) * copy.heads);
@@ -77,15 +80,17 @@ __global__ void __launch_bounds__(threads) copy_rows(Copies copies, int from_wid
   }
 }
 
-// From rows of one head dim to rows of another. A row of a table has half as many numbers, twice as large.
-void copy_all(const Copies& copies, int from_head_dim, int to_head_dim, bool rope, cudaStream_t stream) {
+void copy_all(const Copies& copies, const Problem& p, cudaStream_t stream) {
   int64_t most_rows = 0;
   for (int i = 0; i < copies.count; i++) most_rows = std::max(most_rows, copies.list[i].rows);
   const dim3 blocks(unsigned((most_rows + block_rows - 1) / block_rows), unsigned(copies.count));
-  if (rope)  // a half of a row may be a multiple of 8 bytes, and not of 16
-    launch(copy_rows<uint2>, {blocks, threads, 0, stream}, copies, from_head_dim / 4, to_head_dim / 4);
+  const LaunchConfig shape = {blocks, threads, 0, stream};
+  if (p.unaligned)
+    launch(copy_rows<uint16_t>, shape, copies);
+  else if (p.rope)  // a half of a row may be a multiple of 8 bytes, and not of 16
+    launch(copy_rows<uint2>, shape, copies);
   else
-    launch(copy_rows<uint4>, {blocks, threads, 0, stream}, copies, from_head_dim / 8, to_head_dim / 8);
+    launch(copy_rows<uint4>, shape, copies);
 }
 
 // Gives out a workspace from its beginning on, or only counts the bytes.
@@ -114,9 +119,9 @@ struct Padded {
   Workspace workspace;
 
   Padded(const Problem& p, const Args& narrow, int head_dim) : problem(p), args(narrow), workspace(narrow.workspace) {
+    if (head_dim != p.head_dim) problem.head_dim_v = 0;  // V becomes as wide
     problem.head_dim = head_dim;
-    problem.head_dim_v = 0;  // V becomes as wide
-    problem.views = false;
+    problem.views = problem.unaligned = false;
     const int rotated_parts = p.rope ? 2 : 1;
     // The rows of a tensor: all of them, those of a batch's head, and where packed ones end
     struct Side {
@@ -132,41 +137,46 @@ struct Padded {
       if (!p.views) return {};
       return p.packed ? Rows{side.heads, 1, {strides.row, strides.head, 0}} : Rows{side.heads, side.rows, strides};
     };
-    const auto input = [&](const void*& from, const Side& side, int parts, const Strides& strides) {
-      void* const to = workspace.take(side.all * head_dim * sizeof(uint16_t));
-      inputs.add({from, to, side.all, parts, rows_of(side, strides), {}, side.end, side.heads});
+    struct Width {
+      int narrow, wide;
+    };
+    const Width of_q = {p.head_dim, head_dim}, of_v = {p.v_dim(), problem.v_dim()};
+    const auto input = [&](const void*& from, const Side& side, Width width, int parts, const Strides& strides) {
+      void* const to = workspace.take(side.all * width.wide * sizeof(uint16_t));
+      inputs.add(
+          {from, to, width.narrow, width.wide, side.all, parts, rows_of(side, strides), {}, side.end, side.heads});
       from = to;
     };
-    const auto result = [&](void*& to, const Side& side, int parts, const Strides& strides) {
-      void* const from = workspace.take(side.all * head_dim * sizeof(uint16_t));
-      results.add(
-          {from, to, side.all, parts, {}, rows_of(side, strides), args.zero_rest ? nullptr : side.end, side.heads});
+    const auto result = [&](void*& to, const Side& side, Width width, int parts, const Strides& strides) {
+      void* const from = workspace.take(side.all * width.wide * sizeof(uint16_t));
+      const int* const end = args.zero_rest ? nullptr : side.end;
+      results.add({from, to, width.wide, width.narrow, side.all, parts, {}, rows_of(side, strides), end, side.heads});
       to = from;
     };
-    input(args.q, queries, rotated_parts, args.q_strides);
-    input(args.k, keys, rotated_parts, args.k_strides);
-    input(args.v, keys, 1, args.v_strides);
-    if (p.rope)
+    input(args.q, queries, of_q, rotated_parts, args.q_strides);
+    input(args.k, keys, of_q, rotated_parts, args.k_strides);
+    input(args.v, keys, of_v, 1, args.v_strides);
+    if (p.rope)  // a row of a table has half as many numbers, twice as large
       for (const float** table : {&args.rope.cos, &args.rope.sin}) {
         const void* wide = *table;
-        input(wide, {p.rope_rows(), 1, 1, nullptr}, 1, {});
+        input(wide, {p.rope_rows(), 1, 1, nullptr}, of_q, 1, {});
         *table = static_cast<const float*>(wide);
       }
     if constexpr (std::is_same_v<Args, ForwardArgs>) {
-      result(args.o, queries, 1, args.o_strides);
+      result(args.o, queries, of_v, 1, args.o_strides);
     } else {
-      input(args.o, queries, 1, args.o_strides);
-      input(args.d_o, queries, 1, args.d_o_strides);
-      result(args.dq, queries, rotated_parts, args.dq_strides);
-      result(args.dk, keys, rotated_parts, args.dk_strides);
-      result(args.dv, keys, 1, args.dv_strides);
+      input(args.o, queries, of_v, 1, args.o_strides);
+      input(args.d_o, queries, of_v, 1, args.d_o_strides);
+      result(args.dq, queries, of_q, rotated_parts, args.dq_strides);
+      result(args.dk, keys, of_q, rotated_parts, args.dk_strides);
+      result(args.dv, keys, of_v, 1, args.dv_strides);
     }
   }
 };
 
 template <class Args>
 size_t workspace_of(const Pass<Args>& pass, const Problem& p, int head_dim) {
-  if (p.head_dim == head_dim) return pass.workspace_bytes(p);
+  if (p.head_dim == head_dim && !p.unaligned) return pass.workspace_bytes(p);
   Padded<Args> padded(p, {}, head_dim);
   padded.workspace.take(pass.workspace_bytes(padded.problem));
   return padded.workspace.taken();
@@ -174,12 +184,12 @@ size_t workspace_of(const Pass<Args>& pass, const Problem& p, int head_dim) {
 
 template <class Args>
 void run_any(const Pass<Args>& pass, const Problem& p, const Args& args, int head_dim, cudaStream_t stream) {
-  if (p.head_dim == head_dim) return pass.run(p, args, stream);
+  if (p.head_dim == head_dim && !p.unaligned) return pass.run(p, args, stream);
   Padded<Args> padded(p, args, head_dim);
   padded.args.workspace = padded.workspace.take(pass.workspace_bytes(padded.problem));
-  copy_all(padded.inputs, p.head_dim, head_dim, p.rope, stream);
+  copy_all(padded.inputs, p, stream);
   pass.run(padded.problem, padded.args, stream);
-  copy_all(padded.results, head_dim, p.head_dim, p.rope, stream);
+  copy_all(padded.results, p, stream);
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 // copies its results back without the padding. That reads d numbers of each row, the problem's head dim, and writes D,
 // the kernel's, or the other way round: of Q, K, V and O, backward of all eight. Nothing is copied if d = D.
 //
+// Rows that begin at no multiple of 16 bytes are copied in the same way, element by element, whatever d is: no kernel
+// takes them (Problem::unaligned).
+//
 // With RoPE the pairs of a row of Q or K are elements i and i + d/2, so each half of it is padded; and so are the rows
 // of the tables.
 #pragma once

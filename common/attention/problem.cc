@@ -104,10 +104,10 @@ unsigned extras(const Problem& p) {
 }
 
 std::string extras_unsupported(const Problem& p, unsigned taken) {
-  constexpr struct {
+  const struct {
     Extras bit;
     const char* name;
-  } all[] = {{views, "strides of its own"},
+  } all[] = {{views, p.unaligned ? "rows that begin at no multiple of 16 bytes" : "strides of its own"},
              {window, "a window"},
              {softcap, "a softcap"},
              {alibi, "ALiBi"},

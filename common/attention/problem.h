@@ -18,7 +18,8 @@
 //
 // What models add to that, in any combination, is what a chapter can do that says so (Pass::takes in rung.h):
 //
-//   views      tensors have strides of their own, with a contiguous last axis: Strides in rung.h
+//   views      tensors have strides of their own, with a contiguous last axis: Strides in rung.h. `unaligned` are those
+//              whose rows may begin at any element: attention/padded.h copies them
 //   window     query i sees keys i + seq_k - seq_q - left <= j <= i + seq_k - seq_q + right (Beltagy et al. 2020)
 //   softcap    S = softcap tanh(scale Q K^T / softcap) (Gemma 2, 2024)
 //   alibi      S_ij -= slope |i + seq_k - seq_q - j|, a slope for every head (Press et al. 2022)
@@ -83,6 +84,7 @@ struct Problem {
   int head_dim_v = 0;  // 0: V has the head dim of Q and K
   bool packed = false;
   BlockPattern blocks = BlockPattern::none;
+  bool unaligned = false;  // with views
   union {
     int total_q = 0;  // rows of packed tensors
     int listed;       // tiles of a block mask: a problem has one or the other

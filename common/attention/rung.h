@@ -21,7 +21,8 @@ struct RopeTables {
 };
 
 // Elements from one part of a tensor [B, H, N, D] to the next, for problems with views. Rows are contiguous, each
-// starts at a multiple of 16 bytes, and no two elements of a result share a place.
+// starts at a multiple of 16 bytes (but of a problem that is `unaligned`), and no two elements of a result share a
+// place.
 struct Strides {
   int64_t batch, head, row;
 };

@@ -202,6 +202,9 @@ Problem to_problem(bool rotates, const faw_problem& from) {
     problem.window_left = extras.window_left, problem.window_right = extras.window_right;
     problem.softcap = extras.softcap;
     problem.alibi = extras.alibi, problem.sink = extras.sink;
+    if (extras.unaligned != 0 && extras.unaligned != 1)
+      refuse("unaligned is " + std::to_string(extras.unaligned) + ": it must be 0 or 1");
+    problem.views = problem.unaligned = extras.unaligned != 0;
     for (const auto& [name, strides] : strides_of(extras)) problem.views = problem.views || strides;
     problem.packed = extras.cu_seqlens_q || extras.cu_seqlens_k;
     problem.total_q = extras.total_q, problem.total_k = extras.total_k;
@@ -237,14 +240,15 @@ Problem to_problem(const char* chapter_name, const faw_problem& from) {
   return to_problem(faw_rotates(chapter_name) == 1, from);
 }
 
-void require_pointers(std::initializer_list<std::pair<const char*, const void*>> pointers) {
-  constexpr uintptr_t alignment = 16;  // kernels move 16 bytes at a time
+void require_pointers(std::initializer_list<std::pair<const char*, const void*>> pointers,
+                      uintptr_t alignment = 16) {  // kernels move 16 bytes at a time
   for (const auto& [name, pointer] : pointers) {
     if (!pointer) refuse(std::string(name) + " is NULL");
     if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
-      refuse(std::string(name) + " is not aligned to 16 bytes");
+      refuse(std::string(name) + " is not aligned to " + std::to_string(alignment) + " bytes");
   }
 }
+uintptr_t alignment_of_tensors(const Problem& p) { return p.unaligned ? sizeof(uint16_t) : 16; }
 
 // Those of a chapter that rotates; any other must not be given some, which it would not use.
 attention::RopeTables rope_tables(const char* chapter_name, const faw_problem& problem) {
@@ -271,9 +275,9 @@ Strides to_strides(const char* name, const faw_strides* from, const Problem& p, 
               {"row", from->row, rows}};
   double extent = D;
   for (const auto& axis : axes) {
-    if (axis.stride < 0 || axis.stride % 8 != 0)
+    if (axis.stride < 0 || (axis.stride % 8 != 0 && !p.unaligned))
       refuse(std::string(name) + "'s stride of " + axis.name + " is " + std::to_string(axis.stride) +
-             ": it must be a multiple of 8 elements, which are 16 bytes, and not negative");
+             ": it must be a multiple of 8 elements, which are 16 bytes, or extras say `unaligned`, and not negative");
     extent += double(axis.size - 1) * double(axis.stride);
   }
   if (extent > 0x1p35) refuse(std::string(name) + " spans more than 64 GiB");
@@ -565,7 +569,7 @@ faw_status faw_forward(const char* chapter, const char* rung, const faw_problem*
     const faw_problem given = known(problem);
     const Problem p = to_problem(chapter, given);
     const Forward& pass = require_pass(chapter, rung, &Rung::forward, p);
-    require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}});
+    require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}}, alignment_of_tensors(p));
     if (pass.writes_lse) require_pointers({{"lse", lse}});
     require_workspace(pass, p, workspace, workspace_bytes);
     attention::ForwardArgs args = {q, k, v, o, lse, workspace, rope_tables(chapter, given)};
@@ -602,8 +606,9 @@ faw_status faw_backward(const char* chapter, const char* rung, const faw_problem
     const faw_problem given = known(problem);
     const Problem p = to_problem(chapter, given);
     const Backward& pass = require_pass(chapter, rung, &Rung::backward, p);
-    require_pointers(
-        {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"lse", lse}, {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}});
+    require_pointers({{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"d_o", d_o}, {"dq", dq}, {"dk", dk}, {"dv", dv}},
+                     alignment_of_tensors(p));
+    require_pointers({{"lse", lse}});
     require_workspace(pass, p, workspace, workspace_bytes);
     attention::BackwardArgs args = {q, k, v, o, lse, d_o, dq, dk, dv, workspace, rope_tables(chapter, given)};
     add_extras(args, p, given);

@@ -51,8 +51,8 @@ typedef enum {
 
 typedef enum { FAW_FP16 = 0, FAW_BF16 = 1 } faw_dtype;
 
-/* Elements from one batch, head and row of a tensor [batch, heads, sequence, head_dim] to the next: multiples of 8,
- * none negative. The elements of a row are consecutive. */
+/* Elements from one batch, head and row of a tensor [batch, heads, sequence, head_dim] to the next: multiples of 8
+ * unless extras say `unaligned`, none negative. The elements of a row are consecutive. */
 typedef struct {
   long long batch, head, row;
 } faw_strides;
@@ -96,11 +96,14 @@ typedef struct {
   const unsigned* block_bits;
   int block_batch, block_heads; /* of masks: 1, or `batch` and `heads` */
   int block_listed, block_cuts;
+  /* 1: strides are any, and tensors begin at any multiple of 2 bytes. Such tensors are copied to the workspace and
+   * back. 0: strides are multiples of 8 elements, and tensors begin at multiples of 16 bytes. */
+  int unaligned;
 } faw_extras;
 #define FAW_NO_EXTRAS                                                                                                  \
   {                                                                                                                    \
     sizeof(faw_extras), -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
-        0, NULL, NULL, NULL, 0, 0, 0, 0                                                                                \
+        0, NULL, NULL, NULL, 0, 0, 0, 0, 0                                                                             \
   }
 #define FAW_BLOCK 128
 

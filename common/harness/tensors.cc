@@ -323,7 +323,7 @@ std::vector<float> from_storage(const std::vector<uint16_t>& bits, DType dtype) 
 
 attention::Strides strides(const Problem& p, int heads, int rows, int D) {
   if (!p.views) return attention::contiguous(p, heads, rows, D);
-  constexpr int gap = 8;  // elements: 16 bytes
+  const int gap = p.unaligned ? 1 : 8;  // elements, 2 or 16 bytes
   const int64_t head = D + gap, row = heads * head + gap;
   return {rows * row + 2 * gap, head, row};
 }

@@ -91,12 +91,16 @@ constexpr uintptr_t alignment = 16;  // bytes: what kernels move at a time
 
 bool aligned(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % alignment == 0; }
 
-// Can it be read where it is? Rows of consecutive elements that begin at multiples of 16 bytes.
+// Rows of consecutive elements, wherever they begin.
 bool has_whole_rows(const Tensor& tensor) {
-  if (tensor.is_contiguous()) return true;
-  for (int64_t axis = 0; axis < 3; axis++)
-    if (tensor.size(axis) > 1 && (tensor.stride(axis) < 0 || tensor.stride(axis) % 8 != 0)) return false;
-  return tensor.size(3) == 1 || tensor.stride(3) == 1;
+  return tensor.is_contiguous() || tensor.size(3) == 1 || tensor.stride(3) == 1;
+}
+
+// Do its rows begin at multiples of 16 bytes, where kernels read them? Others are copied (faw_extras::unaligned).
+bool has_aligned_rows(const Tensor& tensor) {
+  for (int64_t axis = 0; axis < 3 && !tensor.is_contiguous(); axis++)
+    if (tensor.size(axis) > 1 && tensor.stride(axis) % 8 != 0) return false;
+  return aligned(tensor);
 }
 
 // A tensor's sizes or strides, as whoever called knows them: packed sequences came as [total, heads, head_dim].
@@ -123,10 +127,9 @@ void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool 
               ".contiguous()");
   // What is contiguous as it was given has a wrong head_dim and no wrong strides: the plan says so.
   CHECK_VALUE(has_whole_rows(tensor) || (packed && tensor.transpose(1, 2).is_contiguous()), name, " has strides ",
-              as_given(tensor.strides(), packed),
-              ": the last must be 1 and the others multiples of 8, none negative: pass ", name, ".contiguous()");
-  CHECK_VALUE(aligned(tensor), name, " starts at an address that is not a multiple of ", alignment, " bytes: pass ",
-              name, ".clone()");
+              as_given(tensor.strides(), packed), ": the last must be 1: pass ", name, ".contiguous()");
+  CHECK_VALUE(!in_e4m3 || aligned(tensor), name, " starts at an address that is not a multiple of ", alignment,
+              " bytes: pass ", name, ".clone()");
 }
 
 void check_shape(const char* name, const Tensor& tensor, at::IntArrayRef shape, bool packed) {
@@ -244,10 +247,15 @@ void check_lists(const Extras& extras, const Tensor& q, const Tensor& k) {
     CHECK_VALUE(most >= 0, name, " is ", most, ": it must be the number of tokens of the longest sequence");
 }
 
-bool all_contiguous(std::initializer_list<Tensor> tensors) {
-  for (const Tensor& tensor : tensors)
-    if (!tensor.is_contiguous()) return false;
-  return true;
+enum class Lie { contiguous, as_views, unaligned };
+
+Lie how_they_lie(bool packed, std::initializer_list<Tensor> tensors) {
+  Lie lie = packed ? Lie::as_views : Lie::contiguous;
+  for (const Tensor& tensor : tensors) {
+    if (!has_aligned_rows(tensor)) return Lie::unaligned;
+    if (!tensor.is_contiguous()) lie = Lie::as_views;
+  }
+  return lie;
 }
 
 faw_strides strides_of(const Tensor& tensor) {
@@ -306,7 +314,7 @@ faw_problem with_something_in_it(faw_problem problem) {
   return problem;
 }
 
-Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
+Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, Lie lie, bool causal,
                float scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   check_axes("q", q, extras.packed());
   check_axes("k", k, extras.packed());
@@ -340,7 +348,8 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   asked.softcap = float(extras.softcap);
   asked.alibi = extras.alibi ? &some_numbers : nullptr;
   asked.sink = extras.sink ? &some_numbers : nullptr;
-  asked.q = views ? &some_strides : nullptr;
+  asked.q = lie != Lie::contiguous ? &some_strides : nullptr;
+  asked.unaligned = lie == Lie::unaligned;
   if (extras.packed()) {
     asked.cu_seqlens_q = asked.cu_seqlens_k = &some_begin;
     asked.total_q = std::max(int(q.size(2)), 1), asked.total_k = std::max(int(k.size(2)), 1);
@@ -370,7 +379,7 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
 }
 
 // The plan on the current device, which is q's. It lives until this thread's next call.
-const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, bool views, bool causal,
+const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, Lie lie, bool causal,
                     std::optional<double> scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   thread_local std::map<Question<std::string>, Plan, std::less<>> plans;
   CHECK_VALUE(scale != 0, "scale is 0: it must be another number, or None for 1 / sqrt(D)");
@@ -387,7 +396,7 @@ const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const
                                                 rotates,
                                                 int64_t(direction),
                                                 q.device().index(),
-                                                views,
+                                                int64_t(lie),
                                                 extras.window_left,
                                                 extras.window_right,
                                                 std::bit_cast<int64_t>(extras.softcap),
@@ -406,7 +415,7 @@ const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const
   if (const auto known = plans.find(question); known != plans.end()) return known->second;
   constexpr size_t most = 4096;  // a program whose lengths are ever new must not fill the memory
   if (plans.size() == most) plans.clear();
-  return plans.emplace(question, make_plan(direction, q, k, v, views, causal, factor, rotates, extras, chapter, rung))
+  return plans.emplace(question, make_plan(direction, q, k, v, lie, causal, factor, rotates, extras, chapter, rung))
       .first->second;
 }
 
@@ -492,7 +501,9 @@ struct ExtrasOfACall {
     extras.cu_seqlens_k = from.cu_seqlens_k->const_data_ptr<int>();
     extras.total_q = int(q.size(2)), extras.total_k = total_k, extras.zero_rest = 1;
   }
-  void add_strides(const std::vector<std::pair<const faw_strides * faw_extras::*, const Tensor&>>& tensors) {
+  void add_strides(Lie lie, const std::vector<std::pair<const faw_strides * faw_extras::*, const Tensor&>>& tensors) {
+    if (lie == Lie::contiguous) return;
+    extras.unaligned = lie == Lie::unaligned;
     for (size_t i = 0; i < tensors.size(); i++) {
       strides[i] = strides_of(tensors[i].second);
       extras.*tensors[i].first = &strides[i];
@@ -515,13 +526,12 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   const Extras extras = {window_left,  window_right, softcap,      alibi,       sink,        cu_seqlens_q,
                          cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
   check_lists(extras, q, k);
-  const bool views = extras.packed() || !all_contiguous({q, k, v});
-  const Plan& plan =
-      plan_of(Direction::forward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
+  const Lie lie = how_they_lie(extras.packed(), {q, k, v});
+  const Plan& plan = plan_of(Direction::forward, q, k, v, lie, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
   const Tensor o = at::empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)));  // v is not the wider one
   ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
-  if (views) of_call.add_strides({{&faw_extras::q, q}, {&faw_extras::k, k}, {&faw_extras::v, v}, {&faw_extras::o, o}});
+  of_call.add_strides(lie, {{&faw_extras::q, q}, {&faw_extras::k, k}, {&faw_extras::v, v}, {&faw_extras::o, o}});
   problem.extras = of_call.given();
   const Tensor lse =
       at::empty(plan.writes_lse ? q.sizes().slice(0, 3) : at::IntArrayRef(0), q.options().dtype(at::kFloat));
@@ -605,9 +615,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   check_tensor("o", o, q, packed);
   check_shape("o", o, shape_with(q, v.size(3)), packed);
   // How it lies is autograd's choice: the gradient of a sum is one number, expanded.
-  const bool views = packed || !all_contiguous({q, k, v, o});
-  const bool fits =
-      aligned(any_d_o) && any_d_o.dim() == 4 && (views ? has_whole_rows(any_d_o) : any_d_o.is_contiguous());
+  const Lie lie = how_they_lie(packed, {q, k, v, o});
+  const bool fits = any_d_o.dim() == 4 && has_aligned_rows(any_d_o) &&
+                    (lie == Lie::contiguous ? any_d_o.is_contiguous() : has_whole_rows(any_d_o));
   const Tensor d_o = fits ? any_d_o : any_d_o.clone(at::MemoryFormat::Contiguous);
   check_tensor("d_o", d_o, q, packed);
   check_shape("d_o", d_o, o.sizes(), packed);
@@ -617,7 +627,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
                          cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
   check_lists(extras, q, k);
   const Plan& plan =
-      plan_of(Direction::backward, q, k, v, views, causal, scale, rotates(cos, sin), extras, chapter, rung);
+      plan_of(Direction::backward, q, k, v, lie, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
   const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
   const Tensor d_sink = at::empty({sink ? q.size(1) : 0}, q.options().dtype(at::kFloat));
@@ -628,15 +638,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
     return {dq, dk, dv, d_sink};
   }
   if (sink) of_call.extras.d_sink = d_sink.mutable_data_ptr<float>();
-  if (views)
-    of_call.add_strides({{&faw_extras::q, q},
-                         {&faw_extras::k, k},
-                         {&faw_extras::v, v},
-                         {&faw_extras::o, o},
-                         {&faw_extras::d_o, d_o},
-                         {&faw_extras::dq, dq},
-                         {&faw_extras::dk, dk},
-                         {&faw_extras::dv, dv}});
+  of_call.add_strides(lie, {{&faw_extras::q, q},
+                            {&faw_extras::k, k},
+                            {&faw_extras::v, v},
+                            {&faw_extras::o, o},
+                            {&faw_extras::d_o, d_o},
+                            {&faw_extras::dq, dq},
+                            {&faw_extras::dk, dk},
+                            {&faw_extras::dv, dv}});
   problem.extras = of_call.given();
   const c10::DataPtr workspace = allocate(plan.workspace);
   require(faw_backward(plan.chapter.c_str(), plan.rung_name(), &problem, q.const_data_ptr(), k.const_data_ptr(),
@@ -750,8 +759,8 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
           number(window_left),  number(window_right), softcap,     alibi,       sink,      cu_seqlens_q, cu_seqlens_k,
           number(max_seqlen_q), number(max_seqlen_k), block_begin, block_tiles, block_bits};
       check_lists(extras, q, k);
-      plan_of(Direction::backward, q, k, v, extras.packed() || !all_contiguous({q, k, v}), causal, scale,
-              rotates(cos, sin), extras, backward_chapter, backward_rung);
+      plan_of(Direction::backward, q, k, v, how_they_lie(extras.packed(), {q, k, v}), causal, scale, rotates(cos, sin),
+              extras, backward_chapter, backward_rung);
     }
     if (const auto& transforms = at::functorch::functorchTLSAccessor()) {
       bool supported = true;  // as Attention::apply asks, with an error of its own

@@ -323,10 +323,10 @@ std::unique_ptr<DeviceTensors> chapter_12_solves(const faw_problem& problem, con
 }
 
 TEST_F(Capi, TakesAVWithItsOwnHeadDim) {
-  for (const bool views : {false, true}) {
+  for (const auto& [views, unaligned] : {std::pair(false, false), {true, false}, {true, true}}) {
     Problem p = chapter_suite::ragged(192).problem;
     p.head_dim_v = 128;
-    p.views = views;
+    p.views = views, p.unaligned = unaligned;
     const auto inputs = harness::make_inputs(p, harness::InputKind::spread, 7);
     faw_problem problem = as_c(p);
     faw_extras extras = FAW_NO_EXTRAS;
@@ -337,6 +337,7 @@ TEST_F(Capi, TakesAVWithItsOwnHeadDim) {
                       of_o = as_strides(harness::strides(p, p.heads, p.seq_q, 128));
     extras.q = extras.dq = &of_q, extras.k = extras.dk = &of_k;
     extras.v = extras.dv = &of_v, extras.o = extras.d_o = &of_o;
+    extras.unaligned = unaligned;
     if (views) problem.extras = &extras;
 
     chapter_12_solves(problem, p, inputs, [](const DeviceTensors&) {});

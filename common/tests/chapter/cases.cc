@@ -27,7 +27,10 @@ std::string name(const Case& c) {
   const auto side = [](int keys) { return keys < 0 ? std::string("all") : std::to_string(keys); };
   if (extras(p) & attention::window) text << "_window_" << side(p.window_left) << "_" << side(p.window_right);
   if (extras(p) & attention::softcap) text << "_softcap" << p.softcap;
-  text << (p.alibi ? "_alibi" : "") << (p.sink ? "_sink" : "") << (p.views ? "_views" : "")
+  text << (p.alibi ? "_alibi" : "") << (p.sink ? "_sink" : "")
+       << (p.unaligned ? "_unaligned"
+           : p.views   ? "_views"
+                       : "")
        << (p.packed ? "_packed" : "");
   if (extras(p) & attention::blocks) text << "_blocks_" << attention::name(p.blocks);
   if (p.scale != attention::default_scale(p.head_dim)) text << "_scale" << p.scale;

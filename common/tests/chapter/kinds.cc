@@ -187,11 +187,13 @@ struct Extra {
   float softcap = 0;
   bool alibi = false, sink = false, views = false;
   int head_dim_v = 0;
+  bool unaligned = false;
 };
 Case with(const Extra& extra, Case c) {
   Problem& p = c.problem;
   p.window_left = extra.left, p.window_right = extra.right, p.softcap = extra.softcap;
-  p.alibi = extra.alibi, p.sink = extra.sink, p.views = extra.views;
+  p.alibi = extra.alibi, p.sink = extra.sink, p.views = extra.views || extra.unaligned;
+  p.unaligned = extra.unaligned;
   p.head_dim_v = extra.head_dim_v;
   return c;
 }
@@ -263,6 +265,8 @@ std::vector<Case> other_head_dims() {
           .for_("few keys, and scores around 100"),
       with({.sink = true, .views = true, .head_dim_v = 128}, make({2, 2, 1, 65, 129, 192}, DType::bf16, Mask::causal))
           .for_("a sink, in tensors with gaps"),
+      with({.head_dim_v = 128, .unaligned = true}, make({1, 2, 1, 70, 90, 192}, DType::bf16, Mask::causal))
+          .for_("rows that begin anywhere"),
       with({.left = 70, .right = 3, .sink = true, .views = true, .head_dim_v = 128},
            make({1, 2, 1, 200, 200, 192}, DType::fp16, Mask::none))
           .for_("a window, a sink and strides"),
@@ -337,7 +341,11 @@ std::vector<Case> tensors_with_strides() {
   return {
       views(make({2, 4, 2, 70, 130, 64}, DType::fp16, Mask::causal)).for_("batches, groups, and tails; D = 64"),
       views(make({2, 2, 2, 130, 70, 128}, DType::bf16, Mask::causal)).for_("rows without a key; D = 128"),
-      views(make({2, 2, 1, 65, 97, 40}, DType::bf16, Mask::none)).for_("a head dim that is padded, by way of copies")};
+      views(make({2, 2, 1, 65, 97, 40}, DType::bf16, Mask::none)).for_("a head dim that is padded, by way of copies"),
+      views(make({2, 2, 1, 70, 90, 256}, DType::fp16, Mask::causal)).for_("head dims above 128: D = 256"),
+      views(make({1, 2, 2, 70, 40, 192}, DType::bf16, Mask::none)).for_("D = 192"),
+      with({.unaligned = true}, make({2, 2, 1, 70, 90, 64}, DType::fp16, Mask::causal))
+          .for_("rows that begin anywhere, by way of copies")};
 }
 
 std::vector<Case> extras_together() {

@@ -22,9 +22,10 @@ std::string identity(const Case& c, bool backward) {
        << ", keys " << p.seq_k << ", head dim " << p.head_dim << ", " << attention::name(p.dtype) << ", mask "
        << attention::name(p.mask) << ", scale " << std::hexfloat << p.scale << ", rope " << p.rope << ", eight bits "
        << p.eight_bits << ", window " << p.window_left << " " << p.window_right << ", softcap " << p.softcap
-       << ", ALiBi " << p.alibi << ", sink " << p.sink << ", views " << p.views << ", head dim of V " << p.v_dim()
-       << ", packed " << p.packed << " " << p.total_q << " " << p.total_k << ", blocks " << attention::name(p.blocks)
-       << ", inputs " << harness::name(c.inputs) << ", seed " << seed << (backward ? ", backward" : "");
+       << ", ALiBi " << p.alibi << ", sink " << p.sink << ", views " << p.views << p.unaligned << ", head dim of V "
+       << p.v_dim() << ", packed " << p.packed << " " << p.total_q << " " << p.total_k << ", blocks "
+       << attention::name(p.blocks) << ", inputs " << harness::name(c.inputs) << ", seed " << seed
+       << (backward ? ", backward" : "");
   return text.str();
 }
 

@@ -16,7 +16,7 @@ namespace device_tests {
 namespace {
 
 struct Coordinates {
-  int c[4];
+  int c[5];
 };
 
 // Thread 0 makes an mbarrier for one arrival, and the others learn of it.
@@ -38,6 +38,7 @@ __global__ void load_box_kernel(const __grid_constant__ TensorMap map, Coordinat
     if constexpr (rank == 2) tensor_load(smem, map, &full, at.c[0], at.c[1]);
     if constexpr (rank == 3) tensor_load(smem, map, &full, at.c[0], at.c[1], at.c[2]);
     if constexpr (rank == 4) tensor_load(smem, map, &full, at.c[0], at.c[1], at.c[2], at.c[3]);
+    if constexpr (rank == 5) tensor_load(smem, map, &full, at.c[0], at.c[1], at.c[2], at.c[3], at.c[4]);
   }
   mbarrier_wait(&full, 0);
   for (int i = threadIdx.x; i < bytes / 2; i += 128) out[i] = smem[i];
@@ -54,6 +55,7 @@ __global__ void store_box_kernel(const __grid_constant__ TensorMap map, Coordina
     if constexpr (rank == 2) tensor_store(map, smem, at.c[0], at.c[1]);
     if constexpr (rank == 3) tensor_store(map, smem, at.c[0], at.c[1], at.c[2]);
     if constexpr (rank == 4) tensor_store(map, smem, at.c[0], at.c[1], at.c[2], at.c[3]);
+    if constexpr (rank == 5) tensor_store(map, smem, at.c[0], at.c[1], at.c[2], at.c[3], at.c[4]);
     bulk_commit();
     bulk_wait<0>();
   }
@@ -268,9 +270,9 @@ __global__ void __launch_bounds__(128)
     for (int r = 0; r < 4; r++) second[(first_row + g + r / 2 * 8) * D + 8 * n + 2 * t + r % 2] = o[n][r];
 }
 
-// The tensor map of a contiguous tensor of up to four dimensions.
+// The tensor map of a contiguous tensor of up to five dimensions.
 TensorMap map_of(const __half* data, const Boxes& boxes) {
-  int64_t sizes[4], strides[4];
+  int64_t sizes[5], strides[5];
   int64_t stride = 2;
   for (size_t i = 0; i < boxes.sizes.size(); i++) {
     sizes[i] = boxes.sizes[i];
@@ -354,7 +356,10 @@ bool hopper_present() {
 
 Halves load_box(const Boxes& boxes, const Halves& tensor, const std::vector<int>& at) {
   const DeviceArray<uint16_t> data(tensor), out(box_bytes(boxes) / 2);
-  const auto kernel = at.size() == 2 ? load_box_kernel<2> : at.size() == 3 ? load_box_kernel<3> : load_box_kernel<4>;
+  const auto kernel = at.size() == 2   ? load_box_kernel<2>
+                      : at.size() == 3 ? load_box_kernel<3>
+                      : at.size() == 4 ? load_box_kernel<4>
+                                       : load_box_kernel<5>;
   launch(kernel, {1, 128, size_t(box_bytes(boxes))}, map_of(data.as<__half>(), boxes), coordinates(at),
          box_bytes(boxes), out.as());
   return out.get();
@@ -362,7 +367,10 @@ Halves load_box(const Boxes& boxes, const Halves& tensor, const std::vector<int>
 
 Halves store_box(const Boxes& boxes, const Halves& tensor, const std::vector<int>& at, const Halves& shared) {
   const DeviceArray<uint16_t> data(tensor), from(shared);
-  const auto kernel = at.size() == 2 ? store_box_kernel<2> : at.size() == 3 ? store_box_kernel<3> : store_box_kernel<4>;
+  const auto kernel = at.size() == 2   ? store_box_kernel<2>
+                      : at.size() == 3 ? store_box_kernel<3>
+                      : at.size() == 4 ? store_box_kernel<4>
+                                       : store_box_kernel<5>;
   launch(kernel, {1, 128, size_t(box_bytes(boxes))}, map_of(data.as<__half>(), boxes), coordinates(at),
          box_bytes(boxes), from.as());
   return data.get();

@@ -67,6 +67,8 @@ def tensors(batch=2, heads=4, kv_heads=2, seq_q=70, seq_k=90, head_dim=64, dtype
         wide = [torch.zeros(*x.shape[:3], x.shape[3] + 8 * (n + 1), device=DEVICE, dtype=dtype)
                 for n, x in enumerate(made)]
         made = [to[..., :x.shape[3]].copy_(x) for to, x in zip(wide, made)]
+    elif layout == "odd":  # rows begin anywhere
+        made = [torch.zeros(*x.shape[:3], x.shape[3] + 3, device=DEVICE, dtype=dtype)[..., 1:-2].copy_(x) for x in made]
     return [x.detach().requires_grad_() for x in made]
 
 
@@ -221,6 +223,23 @@ class Values(Checks):
                     order = [sorted(range(4), key=x.stride, reverse=True) for x in (o, inputs[0])]
                     self.assertEqual(*order)
 
+    def test_views_with_head_dims_above_128(self):
+        for number, (head_dim, layout) in enumerate(itertools.product((192, 256, 200), ("bnhd", "packed", "odd"))):
+            with self.subTest(head_dim=head_dim, layout=layout):
+                inputs = tensors(head_dim=head_dim, layout=layout, dtype=(torch.float16, torch.bfloat16)[number % 2])
+                o = self.check(inputs, dict(causal=number % 3 == 0))
+                if layout != "odd":
+                    problem = dict(batch=2, heads=4, kv_heads=2, seq_q=70, seq_k=90, head_dim=head_dim, dtype="fp16",
+                                   causal=False, views=True)
+                    self.assertEqual(faw.default_rung(problem)[0], "12_variants")
+                    self.assertEqual(o.shape, inputs[0].shape)
+        q, k, v = tensors(kv_heads=4, head_dim=256, layout="bnhd")
+        expanded = [x[:, :1].detach().expand(-1, 4, -1, -1).requires_grad_() for x in (k, v)]  # heads that are one
+        self.check([q, *expanded], dict(causal=True))
+        with self.assertRaisesRegex(ValueError, "^12_variants: head_dim is 256, and the problem has a window: supported is "
+                                                "attention with strides of its own; the others end at a head_dim of 128$"):
+            faw.attention(q, k, v, window=(5, 0))
+
     def test_sdpa_takes_a_v_with_its_own_head_dim(self):
         band = torch.ones(70, 90, dtype=torch.bool, device=DEVICE).tril(25)
         q, k, v = tensors(head_dim=192, head_dim_v=128, layout="bnhd")
@@ -252,7 +271,7 @@ class Values(Checks):
                          seq_q=draw.randint(1, longest), seq_k=draw.randint(1, longest),
                          head_dim=draw.choice([64, 128, 64, 128, 8 * draw.randint(1, 16)]),
                          dtype=draw.choice([torch.float16, torch.bfloat16]),
-                         layout=draw.choice(["bhnd", "bnhd", "packed"]))
+                         layout=draw.choice(["bhnd", "bnhd", "packed", "odd"]))
             options = dict(causal=draw.random() < 0.3)
             if draw.random() < 0.6:
                 options["window"] = tuple(draw.choice([-1, 0, draw.randint(0, longest)]) for _ in range(2))
@@ -661,8 +680,8 @@ class Refusals(unittest.TestCase):
                  dict(k=q[..., :32].contiguous(), v=q[..., :32].contiguous())),
                 (r"^v has shape .19, 2, 64.: it must be .20, 2, 64.$", dict(v=q[1:])),
                 (r"^v has shape .20, 2, 0.: its head_dim must be at least 1$", dict(v=q[..., :0])),
-                (r"^v has strides .130, 65, 1.: the last must be 1 and the others multiples of 8, none negative: pass "
-                 r"v.contiguous..$", dict(v=torch.zeros(20, 2, 65, device=DEVICE, dtype=q.dtype)[..., :64])),
+                (r"^v has strides .256, 128, 2.: the last must be 1: pass v.contiguous..$",
+                 dict(v=torch.cat([q, q], -1)[..., ::2])),
                 ("^12_variants: head_dim is 60: supported are the multiples of 8 up to 128$",
                  dict.fromkeys("qkv", q[..., :60].contiguous())),
                 ("^cu_seqlens_q is torch.int64: it must be torch.int32$", dict(cu_seqlens_q=begin.long())),
@@ -680,7 +699,8 @@ class Refusals(unittest.TestCase):
                 ("^softcap and alibi are both given", dict(softcap=1.0, alibi=torch.ones(2, device=DEVICE))),
                 ("^12_variants: the problem has a V with its own head dim and packed sequences: supported is one of them "
                  "alone$", dict(q=torch.cat([q] * 3, -1), k=torch.cat([q] * 3, -1), v=torch.cat([q] * 2, -1))),
-                ("^12_variants: head_dim is 192: supported are the multiples of 8 up to 128$",
+                ("^12_variants: head_dim is 192, and the problem has packed sequences: supported is attention with strides "
+                 "of its own; the others end at a head_dim of 128$",
                  dict.fromkeys("qkv", torch.cat([q] * 3, -1)))]:
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 faw.attention_packed(**{**dict(q=q, k=q, v=q, cu_seqlens_q=begin, cu_seqlens_k=begin, max_seqlen_q=15,
