@@ -138,7 +138,7 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
 // field ends where the struct does, or what a later version puts behind it would not be seen.
 constexpr size_t first_problem = 72, first_extras = 184;
 static_assert(sizeof(faw_problem) == offsetof(faw_problem, extras) + sizeof(faw_extras*));
-static_assert(sizeof(faw_extras) == offsetof(faw_extras, block_cuts) + sizeof(int));
+static_assert(sizeof(faw_extras) == offsetof(faw_extras, reserved) + sizeof(int));
 
 void require_size(const std::string& name, size_t given, size_t first, size_t ours) {
   constexpr size_t most = 4096;  // what is more was never set

@@ -99,11 +99,12 @@ typedef struct {
   /* 1: strides are any, and tensors begin at any multiple of 2 bytes. Such tensors are copied to the workspace and
    * back. 0: strides are multiples of 8 elements, and tensors begin at multiples of 16 bytes. */
   int unaligned;
+  int reserved; /* 0 */
 } faw_extras;
 #define FAW_NO_EXTRAS                                                                                                  \
   {                                                                                                                    \
     sizeof(faw_extras), -1, -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
-        0, NULL, NULL, NULL, 0, 0, 0, 0, 0                                                                             \
+        0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0                                                                          \
   }
 #define FAW_BLOCK 128
 

@@ -30,7 +30,7 @@ class Extras(ctypes.Structure):
     _fields_ += [(name, ctypes.c_int) for name in ("total_q", "total_k", "zero_rest")]
     _fields_ += [(name, ctypes.c_void_p) for name in ("block_begin", "block_tiles", "block_bits")]
     _fields_ += [(name, ctypes.c_int) for name in ("block_batch", "block_heads", "block_listed", "block_cuts",
-                                                   "unaligned")]
+                                                   "unaligned", "reserved")]
 
 
 _STATUS, _NAME, _PROBLEM = ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Problem)
