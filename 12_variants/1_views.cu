@@ -18,12 +18,8 @@
 namespace variants {
 namespace {
 
-std::string forward_unsupported(const Problem& p) {
-  return wide::takes(p) ? wide::unsupported(p) : not_8_to_128_nor_own_v(p);
-}
-std::string backward_unsupported(const Problem& p) {
-  return wide::takes(p) ? wide::unsupported(p) : backward_not_8_to_128_nor_own_v(p);
-}
+std::string forward_unsupported(const Problem& p) { return wide::unsupported(p, not_8_to_128_nor_own_v); }
+std::string backward_unsupported(const Problem& p) { return wide::unsupported(p, backward_not_8_to_128_nor_own_v); }
 size_t forward_bytes(const Problem& p) { return wide::takes(p) ? wide::forward_workspace(p) : forward_workspace(p); }
 size_t backward_bytes(const Problem& p) { return wide::takes(p) ? wide::backward_workspace(p) : backward_workspace(p); }
 

@@ -29,14 +29,12 @@ std::string not_beside_blocks(const Problem& p) {
   return why.empty() ? why : "beside a block mask, " + why;
 }
 std::string forward_unsupported(const Problem& p) {
-  if (wide::takes(p)) return wide::unsupported(p);
   const std::string why = not_beside_blocks(p);
-  return why.empty() ? not_8_to_128_nor_own_v(p) : why;
+  return why.empty() ? wide::unsupported(p, not_8_to_128_nor_own_v) : why;
 }
 std::string backward_unsupported(const Problem& p) {
-  if (wide::takes(p)) return wide::unsupported(p);
   const std::string why = not_beside_blocks(p);
-  return why.empty() ? backward_not_8_to_128_nor_own_v(p) : why;
+  return why.empty() ? wide::unsupported(p, backward_not_8_to_128_nor_own_v) : why;
 }
 
 void forward_of_any(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {

@@ -21,10 +21,12 @@ namespace variants::wide {
 
 inline bool takes(const Problem& p) { return p.head_dim > 128 && p.v_dim() == p.head_dim; }
 
-// For Pass::unsupported, of a problem that it takes.
-inline std::string unsupported(const Problem& p) {
+// For Pass::unsupported, beside what the loops say for other problems.
+inline std::string unsupported(const Problem& p, std::string (*by_loops)(const Problem&)) {
+  if (p.v_dim() != p.head_dim) return by_loops(p);
   const std::string why = attention::extras_unsupported(p, attention::views);
   if (why.empty()) return attention::head_dim_not_8_to_256(p);
+  if (!takes(p)) return by_loops(p);
   return "head-dim is " + std::to_string(p.head_dim) + ", and " + why + "; the others end at a head-dim of 128";
 }
 

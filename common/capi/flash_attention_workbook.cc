@@ -136,7 +136,7 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
 
 // A struct that the caller gives begins with its size, see the header. `first` is what its first version had. The last
 // field ends where the struct does, or what a later version puts behind it would not be seen.
-constexpr size_t first_problem = 72, first_extras = 184;
+constexpr size_t first_problem = 72, first_extras = 192;
 static_assert(sizeof(faw_problem) == offsetof(faw_problem, extras) + sizeof(faw_extras*));
 static_assert(sizeof(faw_extras) == offsetof(faw_extras, reserved) + sizeof(int));
 

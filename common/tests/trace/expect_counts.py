@@ -36,8 +36,8 @@ def counts(program: list) -> dict:
             for number, launch in enumerate(rung["launches"], 1):
                 kernel, totals, *_ = [launch.pop(name, {}) for name in ("kernel", "totals", "lines", "for_exercises")]
                 found[f"{title}: {kernel}, launch {number}"] = flatten("", launch | totals, {})
-    if any(flag == "--packed" or flag.startswith("--block-mask") for flag in program):
-        return found  # of the rungs that take such a problem
+    if any(flag.startswith(("--packed", "--block-mask", "--rung=")) for flag in program):
+        return found  # of the rungs that take such a problem, or of the one that is named
     counted = {launch.partition(":")[0] for launch in found}
     missing = [title for rung in rungs for direction, title in (("forward", rung["name"]),
                                                                 ("backward", f"{rung['name']}, backward" if both else

@@ -119,8 +119,8 @@ class Passes:
 
 def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Passes:
     """Reads the rungs' files: each defines attention::Forward or .forward, and names its limit:
-    head_dim_not_8_to_256, or not_for_hopper, which is 128 unless it says more. If the file does not, its chapter's own
-    headers do that it includes."""
+    head_dim_not_8_to_256, or not_for_hopper, which is 128 unless it says more. So do its chapter's own headers that it
+    includes, and of several limits the largest counts."""
     kind = direction.capitalize()
     defines = re.compile(rf"\.{direction} =|attention::{kind} \w+ =|using attention::{kind};")
     sources = {path: path.read_text(errors="replace") for path in (root / chapter.place).glob("*.cu")}
@@ -133,11 +133,10 @@ def passes_in_sources(chapter: Chapter, direction: str, root: Path = ROOT) -> Pa
     last = sources[max(defining, key=number)] if defining else ""
     headers = [root / chapter.place / name for name in re.findall(r'#include "([^"]+)"', last)]
 
-    def limits(texts: list[str]) -> set[str]:
-        return {bound or "128" for text in texts for bound in re.findall(r"not_(?:8|for_hopper)(?:_to_(\d+)|\b)", text)}
-
-    bounds = limits([last]) or limits([path.read_text() for path in headers if path.exists()])
-    return Passes(bool(defining), int(bounds.pop()) if len(bounds) == 1 else None)
+    texts = [last, *(path.read_text() for path in headers if path.exists())]
+    bounds = [int(bound or 128)
+              for text in texts for bound in re.findall(r"not_(?:8|for_hopper)(?:_to_(\d+)|\b)", text)]
+    return Passes(bool(defining), max(bounds, default=None))
 
 
 def names_a_rung(chapter: Chapter, rung: str, root: Path = ROOT) -> bool:

@@ -171,12 +171,13 @@ def with_extras(workbook: ModuleType, every: "list[Rung | Peer]", chapters: list
             continue
         print(f"progress\t{problem} ({number} of {len(plan)} with extras)")
         extras = make_extras(problem, seed)
-        chosen = [one for one in every if isinstance(one, Peer) and not one.rope and not one.candidate.lacks(problem)]
+        chosen: "list[Rung | Peer]" = [one for one in every if isinstance(one, Peer) and not one.rope
+                                       and not one.candidate.lacks(problem)]
         inputs = make_inputs(problem, seed)
-        exact = Reference(*inputs[:3], causal=False, **extras).of_every_head(inputs[3])
-        ours = Rung(workbook, chapter, rung, workbook.chapters()[chapter][rung])
+        exact = Reference(inputs[0], inputs[1], inputs[2], causal=False, **extras).of_every_head(inputs[3])
+        chosen.append(Rung(workbook, chapter, rung, workbook.chapters()[chapter][rung]))
         errors.append({"problem": asdict(problem), "rope": False,
-                       "results": [compared(one, inputs, exact, None, **extras) for one in [*chosen, ours]]})
+                       "results": [compared(one, inputs, exact, None, **extras) for one in chosen]})
     return errors
 
 

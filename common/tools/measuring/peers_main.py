@@ -143,8 +143,8 @@ def rows_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
 
 
 class Flash(Candidate):
-    """PyTorch's FLASH: through a bias of PyTorch's it takes a mask that is aligned bottom-right, and through the operator
-    beneath it a window."""
+    """PyTorch's FLASH: through a bias of PyTorch's it takes a mask that is aligned bottom-right, and through the
+    operator beneath it a window."""
 
     takes = ("window",)
 

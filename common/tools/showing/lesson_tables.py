@@ -234,9 +234,11 @@ class Tables:
             return NOT_YET
         tensors = {"o": "O", "dq": "dQ", "dk": "dK", "dv": "dV"}
         names = {"window1024_0": "window of 1024 keys", "softcap20": "softcap 20", "alibi": "ALiBi"}
-        return markdown([["", *tensors.values()], *(
-            [names.get(extra, extra), *(known(lambda: self._of.most_error_with(extra, tensor), "{:.3f}".format) for tensor in tensors)]
-            for extra in extras if extra)])
+        rows = [["", *tensors.values()]]
+        for extra in filter(None, extras):
+            ratios = (known(lambda: self._of.most_error_with(extra, tensor), "{:.3f}".format) for tensor in tensors)
+            rows.append([names.get(extra, extra), *ratios])
+        return markdown(rows)
 
     def loss_scaling(self, *steps):
         """The same for dQ and dK with dO times a power of two, N = 1024, D = 64; overflow is an infinite error."""
