@@ -124,6 +124,93 @@ CASE(chain_by_tickets) {
   expect(first<int>(data + 7 * N) == 8);
 }
 
+// Without a barrier of the block: by lanes of one warp; by warps that meet at a barrier of their own; and by warps that
+// tell each other by flags in shared memory.
+template <bool one_warp>
+__global__ void hand_over(int* data, volatile int* flag, int* out) {
+  const int n = one_warp ? 32 : 64, i = threadIdx.x;
+  if (i >= n) return;
+  const auto meet = [] {
+    if (one_warp)
+      __syncwarp();
+    else
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+  };
+  if (blockIdx.x == 0) {
+    data[i] = i;
+    if (one_warp) __threadfence();
+    meet();
+    if (i == 0) {
+      if (!one_warp) __threadfence();
+      *flag = 1;
+    }
+  } else {
+    if (i == 0) {
+      while (*flag == 0) {
+      }
+      __threadfence();
+    }
+    meet();
+    out[i] = data[n - 1 - i];
+  }
+}
+CASE(flag_behind_a_syncwarp) {
+  Zeros<int> data(N), flag(1), out(N);
+  hand_over<true><<<2, 128>>>(data, flag, out);
+}
+CASE(flag_behind_a_named_barrier) {
+  Zeros<int> data(N), flag(1), out(N);
+  hand_over<false><<<2, 128>>>(data, flag, out);
+}
+
+__global__ void from_warp_to_warp(int* data, volatile int* flag, int* out) {
+  __shared__ volatile int written, seen;
+  if (threadIdx.x == 0) written = seen = 0;
+  __syncthreads();
+  const auto pass_on = [](volatile int* from, volatile int* to) {
+    while (from && *from == 0) {
+    }
+    __threadfence();
+    if (to) *to = 1;
+  };
+  const bool first = blockIdx.x == 0;
+  if (threadIdx.x == 0) {
+    if (first) *data = 5;
+    pass_on(first ? nullptr : flag, first ? &written : &seen);
+  } else if (threadIdx.x == 32) {
+    pass_on(first ? &written : &seen, first ? flag : nullptr);
+    if (!first) *out = *data;
+  }
+}
+CASE(flag_behind_a_flag_in_shared_memory) {
+  Zeros<int> data(1), flag(1), out(1);
+  from_warp_to_warp<<<2, 64>>>(data, flag, out);
+  expect(first<int>(out) == 5);
+}
+
+__global__ void under_a_lock_of_the_block(int* lock, float* sums) {
+  for (int turn = 0; turn < 20; ++turn) {
+    if (threadIdx.x == 0) {
+      while (atomicCAS(lock, 0, 1) != 0) {
+      }
+      __threadfence();
+    }
+    __syncthreads();
+    sums[threadIdx.x] += 1;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();
+      atomicExch(lock, 0);
+    }
+  }
+}
+CASE(sums_under_a_lock_of_the_block) {
+  Zeros<int> lock(1);
+  Zeros<float> sums(N);
+  under_a_lock_of_the_block<<<16, N>>>(lock, sums);
+  expect(first<float>(sums) == 320);
+}
+
 __global__ void under_a_lock(int* lock, int* counter) {
   if (threadIdx.x != 0) return;
   while (atomicCAS(lock, 0, 1) != 0) {

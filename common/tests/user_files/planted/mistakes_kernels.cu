@@ -381,6 +381,69 @@ __global__ void sum_by_last(float* partial, int* arrived, float* out) {
 }
 CASE(last_block_without_a_fence) { sum_by_last<<<8, 8>>>(zeros<float>(8), zeros<int>(1), zeros<float>(1)); }
 
+// The fence is that of thread 0, and no barrier lies before it.
+__global__ void rows_by_last(float* partial, int* arrived, float* out) {
+  __shared__ bool last;
+  partial[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(arrived, 1) == int(gridDim.x) - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  float sum = 0;
+  for (int b = 0; b < gridDim.x; ++b) sum += partial[b * blockDim.x + threadIdx.x];  // last_block_without_a_barrier
+  out[threadIdx.x] = sum;
+}
+CASE(last_block_without_a_barrier) { rows_by_last<<<40, N>>>(zeros<float>(40 * N), zeros<int>(1), zeros<float>(N)); }
+
+template <bool before, bool behind>
+__device__ void hand_over(int* data, volatile int* flag) {
+  if (blockIdx.x == 0) {
+    data[threadIdx.x] = threadIdx.x;
+    if (before) __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();
+      *flag = 1;
+    }
+  } else {
+    if (threadIdx.x == 0) {
+      while (*flag == 0) {
+      }
+      __threadfence();
+    }
+    if (behind) __syncthreads();
+  }
+}
+__global__ void told_too_early(int* data, volatile int* flag, int* out) {
+  hand_over<false, true>(data, flag);
+  if (blockIdx.x == 1) out[threadIdx.x] = data[N - 1 - threadIdx.x];  // flag_without_a_barrier
+}
+CASE(flag_without_a_barrier) { told_too_early<<<2, N>>>(zeros<int>(N), zeros<int>(1), zeros<int>(N)); }
+
+__global__ void only_one_has_waited(int* data, volatile int* flag, int* out) {
+  hand_over<true, false>(data, flag);
+  if (blockIdx.x == 1) out[threadIdx.x] = data[N - 1 - threadIdx.x];  // flag_that_one_thread_has_waited_for
+}
+CASE(flag_that_one_thread_has_waited_for) {
+  only_one_has_waited<<<2, N>>>(zeros<int>(N), zeros<int>(1), zeros<int>(N));
+}
+
+__global__ void unlocked_too_early(int* lock, float* sums) {
+  if (threadIdx.x == 0) {
+    while (atomicCAS(lock, 0, 1) != 0) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  sums[threadIdx.x] += blockIdx.x;  // lock_released_without_a_barrier
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicExch(lock, 0);
+  }
+}
+CASE(lock_released_without_a_barrier) { unlocked_too_early<<<8, N>>>(zeros<int>(1), zeros<float>(N)); }
+
 __global__ void through_global(int* scratch, int* out) {
   scratch[threadIdx.x] = threadIdx.x;
   out[threadIdx.x] = scratch[N - 1 - threadIdx.x];  // global_scratch_without_a_barrier
