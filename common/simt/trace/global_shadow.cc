@@ -138,6 +138,7 @@ void GlobalShadow::forget(const void* address, std::size_t bytes) {
       std::fill(page->cells.begin() + static_cast<std::ptrdiff_t>(at % page_bytes / step),
                 page->cells.begin() + static_cast<std::ptrdiff_t>(((stop - 1) % page_bytes) / step + 1), Cell());
       page->readers.clear();
+      page->covered.clear();
     }
     at = stop;
   }
@@ -581,6 +582,15 @@ bool GlobalShadow::of_this_thread(const Event& event, const MemoryAccess& now) c
   return event.slice >= first_slice_ && event.thread == now.thread && slice_of(event).block == block_;
 }
 
+// Whether something else may not know yet of a plain write, which an atomic access covers.
+bool GlobalShadow::matters_when_covered(const Event& written) const {
+  if (is_atomic(written.access) || written.is_volatile || written.slice == 0) return false;
+  if (written.slice >= first_slice_) return slice_of(written).epoch == epoch_ && gridDim.x * gridDim.y * gridDim.z > 1;
+  if (!streams_.several() || written.slice < operations_.front().first_slice) return false;
+  const Operation& its = operation_of(written);
+  return !streams_.host_knows(its.stream, its.number);
+}
+
 // The cell is that of its first byte.
 void GlobalShadow::note_store(const MemoryAccess& a, const Cell& cell) {
   stored_ = {a, blockIdx, block_, nullptr, false, false, false, {}};
@@ -705,6 +715,8 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile);
         return before.slice >= first_slice_ && (!flags || relies_on_step(before, a)) && unordered(before, a, shadow);
       };
+      const auto kept = is_atomic(a.access) && !page->covered.empty() ? page->covered.find(at) : page->covered.end();
+      const Event* const covered = kept != page->covered.end() ? &kept->second : nullptr;
       if (several) {
         const auto check = [&](const Event& before) {
           if (is_flag && (is_atomic(before.access) || before.is_volatile)) return;
@@ -719,6 +731,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         };
         check(cell.written);
         if (writes(a.access)) page->each_read(at, check);
+        if (covered != nullptr) check(*covered);
       }
       if (stores && at == a.address) note_store(a, cell);
       const auto found = [&](const Event& before) {
@@ -730,6 +743,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
           race(before, a, blockIdx, block_);
       };
       if (races_with(cell.written)) found(cell.written);
+      if (covered != nullptr && races_with(*covered)) found(*covered);
       if (writes(a.access)) {
         for (const Event& read : cell.read)
           if (races_with(read)) found(read);
@@ -737,6 +751,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         // A thread's own plain write still counts behind its atomic one.
         const bool behind = is_flag && cell.written.slice == slice_ && cell.written.thread == now.thread &&
                             !is_atomic(cell.written.access) && !cell.written.is_volatile;
+        if (is_atomic(a.access) && !behind && matters_when_covered(cell.written)) page->covered[at] = cell.written;
         if (!behind) cell.written = now;
       } else {
         note_read(*page, at, now);

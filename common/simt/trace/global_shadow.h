@@ -125,6 +125,8 @@ class GlobalShadow {
     bool bytes = false;  // a cell has one
     std::array<std::uint64_t, 64> written = {};
     std::vector<Readers> readers;  // by operation
+    // Plain writes that an atomic access has covered, with which those of other blocks or streams may still race.
+    std::unordered_map<std::uintptr_t, Event> covered;
 
     std::size_t step() const { return bytes ? 1 : 4; }
     Cell& cell(std::uintptr_t address) { return cells[address % page_bytes / step()]; }
@@ -194,6 +196,7 @@ class GlobalShadow {
   bool finds_no_change(const Event& written) const;
   void unchanged(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number);
   bool of_this_thread(const Event& event, const MemoryAccess& now) const;
+  bool matters_when_covered(const Event& written) const;
 
   // Launches and copies, where there are several streams, by the first slice of each.
   struct Operation {

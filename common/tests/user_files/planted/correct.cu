@@ -387,6 +387,36 @@ CASE(grid_barrier) {
   cudaLaunchCooperativeKernel(reinterpret_cast<void*>(of_the_grid), dim3(4), dim3(N), arguments, 0, nullptr);
 }
 
+// One block clears what all add to; the others know of it by the grid's barrier, or by a flag.
+template <bool by_flag>
+__global__ void cleared_by_one_block(int* sum, int* flag) {
+  if (threadIdx.x == 0 && blockIdx.x == 0) {
+    *sum = 0;
+    if (by_flag) {
+      __threadfence();
+      atomicExch(flag, 1);
+    }
+  } else if (by_flag && threadIdx.x == 0) {
+    while (atomicAdd(flag, 0) == 0) {
+    }
+    __threadfence();
+  }
+  if (!by_flag) cg::this_grid().sync();
+  if (threadIdx.x == 0) atomicAdd(sum, 1);
+}
+template <bool by_flag>
+static void clear_and_add() {
+  Zeros<int> sum(1), flag(1);
+  int *psum = sum, *pflag = flag;
+  void* arguments[] = {&psum, &pflag};
+  for (int i = 0; i < 2; ++i)
+    cudaLaunchCooperativeKernel(reinterpret_cast<void*>(cleared_by_one_block<by_flag>), dim3(4), dim3(N), arguments, 0,
+                                nullptr);
+  expect(first<int>(sum) == 4);
+}
+CASE(sum_that_is_cleared_before_a_grid_barrier) { clear_and_add<false>(); }
+CASE(sum_that_is_cleared_before_a_flag) { clear_and_add<true>(); }
+
 __global__ void named(int* out) {
   __shared__ int place[32];
   if (threadIdx.x < 32) {
@@ -909,6 +939,28 @@ CASE(streams_in_order_by_an_event) {
   cudaEventDestroy(done);
   cudaStreamDestroy(one);
   cudaStreamDestroy(other);
+}
+
+__global__ void add_one(int* sum) { atomicAdd(sum, 1); }
+CASE(sum_of_two_streams_behind_its_clearing) {
+  Zeros<int> sum(1);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  cudaEvent_t cleared;
+  cudaEventCreate(&cleared);
+  cudaDeviceSynchronize();
+  for (int i = 0; i < 3; ++i) {
+    cudaMemsetAsync(sum, 0, sizeof(int), one);
+    cudaEventRecord(cleared, one);
+    add_one<<<2, N, 0, one>>>(sum);
+    cudaStreamWaitEvent(other, cleared, 0);
+    add_one<<<2, N, 0, other>>>(sum);
+    cudaStreamSynchronize(one);
+    cudaStreamSynchronize(other);
+  }
+  expect(first<int>(sum) == 4 * N);
+  cudaEventDestroy(cleared);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
 }
 
 CASE(default_stream_waits_for_others) {

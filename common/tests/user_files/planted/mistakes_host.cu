@@ -322,6 +322,20 @@ CASE(cleared_in_another_stream) {
   add<<<1, N, 0, other>>>(x);
 }
 
+__global__ void count(int* bins, const int* x) {
+  atomicAdd(&bins[x[threadIdx.x] % 8], 1);  // bins_cleared_in_one_of_two_streams
+}
+CASE(bins_cleared_in_one_of_two_streams) {
+  int *x = zeros<int>(N), *bins = zeros<int>(8);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  cudaDeviceSynchronize();
+  cudaMemsetAsync(bins, 0, 8 * sizeof(int), one);
+  count<<<1, N, 0, one>>>(bins, x);
+  count<<<1, N, 0, other>>>(bins, x);
+}
+
 // ---- the default stream, which does not wait for those that are non-blocking
 
 static cudaStream_t non_blocking() {

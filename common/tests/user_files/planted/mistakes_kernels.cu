@@ -345,6 +345,14 @@ CASE(copy_of_nothing) {
 __global__ void count(int* counter) { (*counter)++; }  // counter_of_blocks
 CASE(counter_of_blocks) { count<<<4, 1>>>(zeros<int>(1)); }
 
+// In the order in which the engine runs them, no addition is lost.
+__global__ void sum_that_is_cleared(int* sum) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *sum = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) atomicAdd(sum, 1);  // sum_that_one_block_clears
+}
+CASE(sum_that_one_block_clears) { sum_that_is_cleared<<<4, N>>>(zeros<int>(1)); }
+
 __global__ void count_in_block(int* counter) { *counter = *counter + 1; }  // counter_of_threads
 CASE(counter_of_threads) { count_in_block<<<1, N>>>(zeros<int>(1)); }
 
