@@ -822,6 +822,7 @@ class Rewriter {
   struct Mention {
     Place name, body;
     bool on_device, in_template;
+    bool on_either = false;  // side
   };
 
   // In host code, a kernel's or a device function's name; in device code, that of a constant array of the host's.
@@ -831,7 +832,7 @@ class Rewriter {
     const Place body = functions_.empty() ? 0 : functions_.back().open;
     const auto value_or_name = [](const Scope& s) { return s.kind == Scope::names || s.kind == Scope::other; };
     if (std::all_of(scopes_.begin(), scopes_.end(), value_or_name)) return note_at_namespace_scope(i);
-    if (!in_function()) return;
+    if (!in_function()) return note_outside_functions(i);
     const Scope& in = scopes_.back();
     if (in.device ? host_arrays_.contains(at(i))
                   : known_.contains(std::string(at(i))) || device_functions_.contains(at(i)))
@@ -841,7 +842,8 @@ class Rewriter {
   // `const float weights[] = {..};` of the host, or `Function* chosen = square;`
   void note_at_namespace_scope(Place i) {
     const Place statement = whole_statement_begin(i);
-    if (i == statement || has(statement, i, "(")) return;
+    if (i == statement) return;
+    if (has(statement, i, "(")) return note_outside_functions(i);
     for (const char* word : {"__device__", "__constant__", "__managed__", "__shared__", "extern", "using", "typedef"})
       if (has(statement, i, word)) return;
     const bool array = at(i + 1) == "[" && (is_word(i - 1) || at(i - 1) == "*" || at(i - 1) == ">");
@@ -849,6 +851,15 @@ class Rewriter {
       host_arrays_.insert(at(i));
     if (has(statement, i, "=") && device_functions_.contains(at(i)))
       mentions_.push_back({i, statement, false, at(statement) == "template"});
+  }
+
+  // A default argument, a member's initial value, also in a constructor's list: of whoever calls.
+  void note_outside_functions(Place i) {
+    if (!device_functions_.contains(at(i)) || at(past_name(i)) == "(") return;
+    const Place statement = whole_statement_begin(i);
+    const bool of_the_device = has(statement, i, "__device__") && !has(statement, i, "__host__");
+    if (!of_the_device && !has(statement, i, "typedef") && !has(statement, i, "extern"))
+      mentions_.push_back({i, statement, false, false, /*on_either=*/true});
   }
 
   // Also from within parentheses, and the braces of a value.
@@ -1017,7 +1028,10 @@ class Rewriter {
           continue;
         Place begin = each.name;
         while (begin > 1 && at(begin - 1) == "::") begin -= is_word(begin - 2) ? 2 : 1;
-        edits_[begin].before += of_both ? "::simt::of_both_sides(" : "::simt::in_host_code(";
+        edits_[begin].before += each.on_either
+                                    ? of_both ? "::simt::on_this_side<true>(" : "::simt::on_this_side<false>("
+                                : of_both ? "::simt::of_both_sides("
+                                          : "::simt::in_host_code(";
         edits_[after - 1].after += ")";
       }
     }
@@ -1246,6 +1260,7 @@ class Rewriter {
         replace(i, "__attribute__((abi_tag(\"" + std::string(text.substr(2, text.size() - 4)) + "\")))");
       return;
     }
+    if (!has(d, "__managed__")) device_variables_.insert(d.variables.begin(), d.variables.end());
     if (at(d.end) != ";" || !said_.insert(d.begin).second) return;
     if (!scopes_.empty() &&
         scopes_.back().kind != Scope::names) {  // a member: its name tells, where it is defined here
@@ -1436,6 +1451,21 @@ class Rewriter {
     remove(i + 1, i + 3);
     replace(close, ")");
     remove(close + 1, close + 3);
+    if (at(close + 3) != "(" || (!scopes_.empty() && scopes_.back().device)) return;
+    for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) by_its_name(from, to);
+  }
+
+  // A device variable's address, `table`, `&counter` or `&table[n]`, that host code gives to a kernel.
+  void by_its_name(Place from, Place to) {
+    const bool address = at(from) == "&";
+    const Place begin = address ? from + 1 : from, name = at(begin) == "::" ? begin + 1 : begin;
+    if (name >= to || !device_variables_.contains(at(name))) return;
+    const std::string_view after = name + 1 < to ? at(name + 1) : ",";
+    if (after != "," && after != "+" && after != "-" && after != "[" && after != ".") return;
+    if (!address && (after == "[" || after == ".")) return;  // a value
+    edits_[begin].before +=
+        std::string("::simt::") + (address ? "address" : "array") + "_for_a_kernel(\"" + std::string(at(name)) + "\", ";
+    edits_[name].after += ")";
   }
 
   // (void*)kernel, the runtime's way of naming a kernel, forgets the parameters' types.
@@ -1543,7 +1573,7 @@ class Rewriter {
   };
   std::vector<Call> calls_;  // by device code
   std::map<std::string_view, OfTheDevice> device_functions_;
-  std::set<std::string_view> host_arrays_;
+  std::set<std::string_view> host_arrays_, device_variables_;
   std::vector<Mention> mentions_;
   std::vector<Guarded> guarded_;
   std::vector<Place> lambdas_;  // the braces before their bodies

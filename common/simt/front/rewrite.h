@@ -18,6 +18,10 @@
 //   new T, delete p                      new (::simt::kernel_new) T, ::simt::kernel_delete % p in device code
 //   Function* f = square;                Function* f = ::simt::in_host_code(square); for device functions in host code
 //                                        ::simt::of_both_sides(square) for those of both sides
+//   k<<<1, 32>>>(table, &counter)        .. (::simt::array_for_a_kernel("table", table),
+//                                        &::simt::address_for_a_kernel("counter", counter)) for device variables in host
+//                                        code
+//                                        ::simt::on_this_side<..>(square) where whoever calls may be host or device code
 //   a function that may be called by its address, from the other side, asks at its beginning on which side it is
 //   __cluster_dims__(2, 1, 1)            ::simt::asks_for_cluster(2, 1, 1); at the beginning of the kernel
 //   __launch_bounds__(256, 2)            ::simt::allows_threads(256); there

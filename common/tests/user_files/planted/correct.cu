@@ -1259,6 +1259,45 @@ CASE(variables_of_the_host_with_a_device_variable_s_name) {
   cudaFree(of_both);
 }
 
+// Device variables, and functions, by names that are another thing's on the host, or in kernels.
+__device__ int shared_counter, table_of_the_device[N];
+__managed__ int managed_table[N];
+__global__ void add_to(int* counter, const int* table) { atomicAdd(counter, table[threadIdx.x]); }
+static void add_on_the_host_s_way(int* shared_counter, const int* table_of_the_device) {
+  add_to<<<1, N>>>(shared_counter, table_of_the_device);
+}
+CASE(device_variables_by_their_addresses) {
+  void *counter, *table;
+  cudaGetSymbolAddress(&counter, shared_counter), cudaGetSymbolAddress(&table, table_of_the_device);
+  add_to<<<1, N>>>(static_cast<int*>(counter), static_cast<int*>(table));
+  add_to<<<1, N>>>(static_cast<int*>(counter), managed_table);
+  Zeros<int> own_counter(1), own_table(N);
+  add_on_the_host_s_way(own_counter, own_table);
+  add_to<<<1, 32>>>(&own_counter.memory[0], &own_table.memory[1]);
+}
+
+using Function = int (*)(int);
+__device__ int square(int x) { return x * x; }
+__host__ __device__ int doubled_by(int x, Function f = square) { return f(x) * 2; }
+struct Layer {
+  Function function = square;
+};
+struct Scaled {
+  Function function;
+  int scale;
+  __host__ __device__ Scaled(int scale) : function(square), scale(scale) {}
+};
+__device__ Layer layer_of_the_device;
+__global__ void apply_all(int* out) {
+  const Scaled scaled(2);
+  *out = Layer().function(2) + layer_of_the_device.function(3) + scaled.scale * scaled.function(4) + doubled_by(5);
+}
+CASE(functions_that_kernels_take_where_the_host_could) {
+  Zeros<int> out(1);
+  apply_all<<<1, 1>>>(out);
+  expect(first<int>(out) == 4 + 9 + 32 + 50);
+}
+
 // A graph of two streams that wait for each other's events, launched in a third one.
 __global__ void one_more(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x] + 1; }
 CASE(graph_of_two_streams) {

@@ -66,6 +66,14 @@ CASE(copy_to_a_bare_name) {
   cudaMemcpy(counts, ones, sizeof ones, cudaMemcpyHostToDevice);  // copy_to_a_bare_name
   use_variables<<<1, 1>>>(zeros<float>(1));
 }
+__global__ void weigh(float* x, const float* weights) { x[threadIdx.x] *= weights[threadIdx.x % 4]; }
+CASE(constant_table_by_its_name) {
+  weigh<<<1, N>>>(zeros<float>(N), factors);  // constant_table_by_its_name
+}
+__global__ void count_in(int* counter) { atomicAdd(counter, 1); }
+CASE(device_variable_by_its_address) {
+  count_in<<<1, N>>>(&total);  // device_variable_by_its_address
+}
 CASE(memory_for_a_device_variable) {
   cudaMalloc(&scratch, 4 * N);  // memory_for_a_device_variable
   use_scratch<<<1, N>>>();

@@ -638,6 +638,29 @@ CASE(table_of_device_functions) {
   apply_chosen<<<1, N>>>(zeros<int>(N));
 }
 
+struct Layer {
+  int size = N;
+  Function function = square;
+};
+struct ScaledLayer {
+  Function function;
+  int scale;
+  ScaledLayer() : function(square), scale(2) {}
+};
+__global__ void apply_member(int* x, Layer layer) {
+  x[threadIdx.x] = layer.function(x[threadIdx.x]);  // function_that_a_member_begins_with
+}
+CASE(function_that_a_member_begins_with) { apply_member<<<1, N>>>(zeros<int>(N), Layer()); }
+__global__ void apply_scaled(int* x, ScaledLayer layer) {
+  x[threadIdx.x] = layer.scale * layer.function(x[threadIdx.x]);  // function_in_a_constructor_s_list
+}
+CASE(function_in_a_constructor_s_list) { apply_scaled<<<1, N>>>(zeros<int>(N), ScaledLayer()); }
+__global__ void apply_given(int* x, Function f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // function_as_a_default_argument
+}
+static void apply_to_zeros(Function f = square) { apply_given<<<1, N>>>(zeros<int>(N), f); }
+CASE(function_as_a_default_argument) { apply_to_zeros(); }
+
 template <class F>
 __global__ void apply_any(int* x, F f) {
   x[threadIdx.x] = f(x[threadIdx.x]);  // function_of_both_sides_as_an_argument
