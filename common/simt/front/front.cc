@@ -38,6 +38,11 @@ void host_function_in_kernel(const char* name, const void* caller) {
       std::string("a call of ") + name + ", which is the host's: a kernel can only call functions with __device__");
 }
 
+void own_function_in_kernel(const char* name, const char* file, int line) {
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), text(Site{file, line}),
+               std::string("a kernel calls ") + name + "(), which is the host's: it needs __host__ __device__");
+}
+
 void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller) {
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(caller),
                "a call of " + taken_by_the_host(kernel_name(function), {file, line}));

@@ -118,6 +118,7 @@ T& array_for_a_kernel(const char* name, T& named, const char* file = __builtin_F
 // function itself, if its address is taken somewhere.
 bool in_kernel();
 void host_function_in_kernel(const char* name, const void* caller);
+void own_function_in_kernel(const char* name, const char* file, int line);
 void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller);
 void device_function_on_host(const char* name, const void* caller);
 

@@ -117,6 +117,8 @@ MISTAKES = {
         "table_of_named_functions": "a call of square, whose address host code has taken",
         "function_of_both_sides_in_a_structure": "a call of cube, whose address host code has taken",
         "function_of_the_host": "a call of one_more, which is the host's",
+        "operator_of_the_host": "a kernel calls operator-(), which is the host's: it needs __host__ __device__",
+        "member_of_the_host": "a kernel calls sum(), which is the host's: it needs __host__ __device__",
         "static_member_of_the_host": "a call of back, which is the host's",
         "lambda_of_the_host": "a call of a lambda function, which is the host's",
         "steps_without_a_barrier": "race on shared memory: no barrier between this",

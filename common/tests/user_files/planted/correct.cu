@@ -1298,6 +1298,35 @@ CASE(functions_that_kernels_take_where_the_host_could) {
   expect(first<int>(out) == 4 + 9 + 32 + 50);
 }
 
+// Arguments that host code converts and copies, and operators of both sides that are declared and defined apart.
+struct Vector {
+  float x, y;
+  __host__ __device__ Vector operator+(Vector other) const;
+  Vector& operator=(const Vector&) = default;
+  bool near(Vector other) const { return std::abs(x - other.x) + std::abs(y - other.y) < 1e-6f; }
+};
+Vector Vector::operator+(Vector other) const { return {x + other.x, y + other.y}; }
+__host__ __device__ Vector operator*(float factor, Vector v);
+Vector operator*(float factor, Vector v) { return {factor * v.x, factor * v.y}; }
+struct Scale {
+  Scale(float by) : by(by) {}
+  Scale(const Scale& other) : by(other.by) {}
+  ~Scale() {}
+  operator float() const { return by; }
+  __device__ Vector operator()(Vector v) const { return by * v; }
+  float by;
+};
+template <class T>
+__global__ void step_by(T* p, const T* v, Scale scale, float more = 1) {
+  p[threadIdx.x] = p[threadIdx.x] + more * scale(v[threadIdx.x]);
+}
+CASE(operators_of_both_sides) {
+  Zeros<Vector> p(N), v(N);
+  step_by<<<1, N>>>(p.memory, v.memory, Scale(2));
+  step_by<Vector><<<1, N>>>(p.memory, v.memory, 2.5f, Scale(3));
+  expect(first<Vector>(p).near(first<Vector>(v) + 2.f * Vector{0, 0}));
+}
+
 // A graph of two streams that wait for each other's events, launched in a third one.
 __global__ void one_more(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x] + 1; }
 CASE(graph_of_two_streams) {

@@ -661,6 +661,16 @@ __global__ void apply_given(int* x, Function f) {
 static void apply_to_zeros(Function f = square) { apply_given<<<1, N>>>(zeros<int>(N), f); }
 CASE(function_as_a_default_argument) { apply_to_zeros(); }
 
+struct Pair {
+  int a, b;
+  int sum() const { return a + b; }  // member_of_the_host
+};
+Pair operator-(Pair x) { return {-x.a, -x.b}; }  // operator_of_the_host
+__global__ void negated(Pair* x) { x[threadIdx.x] = -x[threadIdx.x]; }
+CASE(operator_of_the_host) { negated<<<1, N>>>(zeros<Pair>(N)); }
+__global__ void sums_of_pairs(int* out, const Pair* x) { out[threadIdx.x] = x[threadIdx.x].sum(); }
+CASE(member_of_the_host) { sums_of_pairs<<<1, N>>>(zeros<int>(N), zeros<Pair>(N)); }
+
 template <class F>
 __global__ void apply_any(int* x, F f) {
   x[threadIdx.x] = f(x[threadIdx.x]);  // function_of_both_sides_as_an_argument
