@@ -781,6 +781,16 @@ CASE(result_half_written) {
   cudaFree(x);
 }
 
+__global__ void fill_rows(float* x, int width) { x[blockIdx.x * width + threadIdx.x] = 1; }
+CASE(rows_without_their_pitch) {
+  float *x, host[8][100];
+  std::size_t pitch;
+  cudaMallocPitch(&x, &pitch, sizeof host[0], 8);
+  fill_rows<<<8, 100>>>(x, 100);
+  cudaMemcpy2D(host, sizeof host[0], x, pitch, sizeof host[0], 8, cudaMemcpyDeviceToHost);  // rows_without_their_pitch
+  cudaFree(x);
+}
+
 CASE(last_element_not_written) {
   int *x, host[2 * N];
   cudaMalloc(&x, sizeof host);
