@@ -113,6 +113,7 @@ MISTAKES = {
         "function_of_both_sides_as_an_argument": "a call of cube, whose address host code has taken",
         "null_pointer_to_a_function": "a call of a function by a null pointer",
         "object_of_the_host": "a virtual call for an object that host code has made",
+        "objects_of_the_host_in_an_argument": "a virtual call for an object that host code has made",
         "managed_objects_of_the_host": "a virtual call for an object that host code has made",
         "table_of_named_functions": "a call of square, whose address host code has taken",
         "function_of_both_sides_in_a_structure": "a call of cube, whose address host code has taken",

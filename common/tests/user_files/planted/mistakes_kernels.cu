@@ -702,6 +702,16 @@ CASE(object_of_the_host) {
   area_of<<<1, 1>>>(static_cast<Shape*>(copied), zeros<float>(1));
 }
 
+struct Drawing {
+  int count = 2;
+  Square squares[2] = {Square(2), Square(3)};
+};
+__global__ void areas_in(Drawing drawing, float* out) {
+  const Shape* const shape = &drawing.squares[threadIdx.x % drawing.count];
+  out[threadIdx.x] = shape->area();  // objects_of_the_host_in_an_argument
+}
+CASE(objects_of_the_host_in_an_argument) { areas_in<<<1, N>>>(Drawing(), zeros<float>(N)); }
+
 __global__ void areas_of(Shape** shapes, float* out) {
   out[threadIdx.x] = shapes[threadIdx.x]->area();  // managed_objects_of_the_host
 }
