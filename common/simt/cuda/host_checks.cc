@@ -42,7 +42,7 @@ struct Place {
       if (name.starts_with(library)) return true;
     if (!name.starts_with("_Z")) return false;
     name.remove_prefix(std::min(name.find_first_not_of("0123456789L", 2), name.size()));
-    return name.starts_with("cuda") || name.starts_with("cublas");
+    return name.starts_with("cuda") || name.starts_with("cublas") || name.starts_with("curand");
   }
 
   std::array<void*, 12> frames;
@@ -346,20 +346,25 @@ void copied(const void* to, const void* from, std::size_t bytes) {
 }
 
 // What nobody has written, if it is more than the padding of structures.
-void copied_to_host(const Transfer& transfer, const void* to, const void* from, std::size_t bytes) {
+void copied_to_host(const Transfer& transfer, const void* to, const void* from, std::size_t bytes, std::size_t rows,
+                    std::size_t pitch) {
   if (!watching() || bytes == 0 || sampled_launches() > 0) return;
   const auto one = alone();
   GlobalShadow* const global = shadow();
   const DeviceMemory& memory = DeviceMemory::instance();
   if (global == nullptr || !memory.contains(from) || memory.contains(to)) return;
-  const auto [pieces, first, length] = global->unwritten(from, bytes);
-  const bool last_element = pieces == 1 && length >= 4 && first + length == bytes && bytes >= 64 * length;
-  if (length < 16 && !last_element) return;
-  noted(transfer.what() + " copies " + std::to_string(bytes) + " bytes to the host; nobody has written " +
-        (length == bytes ? std::string("any of them")
-                         : "bytes " + std::to_string(first) + " to " + std::to_string(first + length - 1) + " of them" +
-                               (pieces > 1 ? ", and others" : "")) +
-        " (cudaMalloc does not clear memory)");
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto [pieces, first, length] = global->unwritten(static_cast<const char*>(from) + row * pitch, bytes);
+    const bool last_element = pieces == 1 && length >= 4 && first + length == bytes && bytes >= 64 * length;
+    if (length < 16 && !last_element) continue;
+    noted(transfer.what() + " copies " + (rows > 1 ? std::to_string(rows) + " rows of " : std::string()) +
+          std::to_string(bytes) + " bytes to the host; nobody has written " +
+          (length == bytes ? std::string("any of them")
+                           : "bytes " + std::to_string(first) + " to " + std::to_string(first + length - 1) +
+                                 " of them" + (pieces > 1 ? ", and others" : "")) +
+          (rows > 1 ? " in row " + std::to_string(row) : "") + " (cudaMalloc does not clear memory)");
+    return;
+  }
 }
 
 void library_reads(const char* call, const void* from, std::size_t bytes) {

@@ -27,7 +27,8 @@ void freeing_in(cudaStream_t stream, void* pointer);
 void freed_by_a_graph(void* pointer);  // each time that it runs
 void written(const void* to, std::size_t bytes);
 void copied(const void* to, const void* from, std::size_t bytes);
-void copied_to_host(const Transfer& transfer, const void* to, const void* from, std::size_t bytes);
+void copied_to_host(const Transfer& transfer, const void* to, const void* from, std::size_t bytes, std::size_t rows = 1,
+                    std::size_t pitch = 0);
 // By malloc() and the like in kernels.
 void kernel_allocated(void* memory, std::size_t bytes);
 void kernel_freed();

@@ -74,12 +74,12 @@ class CallOf : public Call {
 template <class P>
 inline constexpr bool passed_plainly = std::is_trivially_copy_constructible_v<P>&& std::is_trivially_destructible_v<P>;
 
-void argument_with_table(const void* object);  // of virtual functions
+void argument_with_tables(const void* object, std::size_t bytes);  // of virtual functions, perhaps
 template <class P>
 struct Bytes {
   explicit Bytes(const P& from) {
     __builtin_memcpy(bytes, &from, sizeof bytes);
-    if constexpr (std::is_polymorphic_v<P>) argument_with_table(bytes);
+    if constexpr (sizeof(P) >= sizeof(void*)) argument_with_tables(bytes, sizeof bytes);
   }
   P& operator*() { return *reinterpret_cast<P*>(bytes); }
   alignas(P) char bytes[sizeof(P)];

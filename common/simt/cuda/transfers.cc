@@ -239,14 +239,18 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                          std::size_t height, cudaMemcpyKind kind) {
   return in_default_stream(copying("cudaMemcpy2D", to, from), [=](const Transfer& transfer) {
-    return simt::copy_rows(transfer, to, to_pitch, from, from_pitch, width, height, kind);
+    const cudaError_t error = simt::copy_rows(transfer, to, to_pitch, from, from_pitch, width, height, kind);
+    if (error == cudaSuccess) simt::host_checks::copied_to_host(transfer, to, from, width, height, from_pitch);
+    return error;
   });
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   return in_its_stream(copying("cudaMemcpy2DAsync", to, stream), [=](const Transfer& transfer) {
-    return simt::copy_rows(transfer, to, to_pitch, from, from_pitch, width, height, kind);
+    const cudaError_t error = simt::copy_rows(transfer, to, to_pitch, from, from_pitch, width, height, kind);
+    if (error == cudaSuccess) simt::host_checks::copied_to_host(transfer, to, from, width, height, from_pitch);
+    return error;
   });
 }
 

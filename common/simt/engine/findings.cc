@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
@@ -111,6 +112,12 @@ bool called_by_main() {
   });
 }
 }  // namespace
+
+bool main_has_begun() {
+  static std::atomic<bool> has = false;
+  if (!has) has = called_by_main();
+  return has;
+}
 
 static void say_of_host(const DeviceVariable& variable, const void* pc, bool write) {
   const Module* const module = module_at(variable.begin());

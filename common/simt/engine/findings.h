@@ -38,6 +38,9 @@ void host_touches_awaited(const void* pc, const void* address, bool write, bool 
 // both do is a mistake. (Where they tell of their accesses.)
 void host_touches_variable(const void* pc, const void* address, bool write);
 void kernel_uses(const class DeviceVariable& variable);
+// What is computed before belongs to variables: to the device's, perhaps. In a thread other than that of main(), only
+// once main() has asked.
+bool main_has_begun();
 
 const std::vector<std::string>& mistakes();
 const std::vector<std::string>& notes();

@@ -1,6 +1,12 @@
 #include "simt/front/front.h"
 
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
 #include "simt/engine/device_memory.h"
+#include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
@@ -24,15 +30,34 @@ const void* dry_called() { return address; }
 
 bool in_kernel() { return worker != nullptr && worker->in_kernel(); }
 
+bool on_the_host() { return worker == nullptr && main_has_begun(); }
+
 void host_function_in_kernel(const char* name, const void* caller) {
   worker->fail(
       cudaErrorIllegalAddress, &worker->current(), line_of(caller),
       std::string("a call of ") + name + ", which is the host's: a kernel can only call functions with __device__");
 }
 
+void own_function_in_kernel(const char* name, const char* file, int line) {
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), text(Site{file, line}),
+               std::string("a kernel calls ") + name + "(), which is the host's: it needs __host__ __device__");
+}
+
 void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller) {
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(caller),
                "a call of " + taken_by_the_host(kernel_name(function), {file, line}));
+}
+
+void shadow_for_a_kernel(const char* name, const void* variable, const char* file, int line) {
+  if (!watching() || worker != nullptr || DeviceVariable::at(variable) == nullptr) return;
+  static std::mutex mutex;
+  static auto& said = *new std::set<std::pair<std::string, int>>;
+  const std::lock_guard lock(mutex);
+  if (said.insert({std::string(name) + " " + file, line}).second)
+    found_mistake(
+        "host code gives a kernel, at " + text(Site{file, line}) + ", the address of " + name +
+        " by its name, which on a GPU is that of the host's shadow of it: kernels use the variable itself, or "
+        "what cudaGetSymbolAddress() gives");
 }
 
 // Thrust's algorithms are loops of the host.

@@ -101,10 +101,24 @@ decltype(auto) in_host_code(T&& named, const char* file = __builtin_FILE(), int 
     return std::forward<T>(named);
 }
 
+// Of a device variable, host code has the address of its own shadow, which it gives to a kernel here.
+void shadow_for_a_kernel(const char* name, const void* variable, const char* file, int line);
+template <class T>
+T& address_for_a_kernel(const char* name, T& named, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  shadow_for_a_kernel(name, const_cast<const void*>(static_cast<const volatile void*>(__builtin_addressof(named))),
+                      file, line);
+  return named;
+}
+template <class T>
+T& array_for_a_kernel(const char* name, T& named, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return std::is_array_v<T> ? address_for_a_kernel(name, named, file, line) : named;
+}
+
 // What runs on one side may have been called by an address from the other, which is no function's on a GPU: said by the
 // function itself, if its address is taken somewhere.
 bool in_kernel();
 void host_function_in_kernel(const char* name, const void* caller);
+void own_function_in_kernel(const char* name, const char* file, int line);
 void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller);
 void device_function_on_host(const char* name, const void* caller);
 
@@ -149,6 +163,21 @@ auto& of_both_sides(Result (*function)(Arguments...), const char* file = __built
 template <class T>  // no function
 T&& of_both_sides(T&& named) {
   return std::forward<T>(named);
+}
+
+// The address of either in a default argument, or what a member begins with. In kernels, and before main(), where the
+// variables of both sides get their values, the name is the function's.
+bool on_the_host();
+template <bool of_both, class T>
+constexpr T& on_this_side(T& named, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if constexpr (std::is_function_v<T>)
+    if (!__builtin_is_constant_evaluated() && on_the_host()) {
+      if constexpr (of_both)
+        return reinterpret_cast<T&>(of_both_sides(named, file, line));
+      else
+        return in_host_code(named, file, line);
+    }
+  return named;
 }
 
 // An argument of printf() in device code: if it is a text, the device has to have it.

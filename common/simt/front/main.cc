@@ -227,7 +227,9 @@ int main(int argc, char** argv) {
     std::cerr << command.source << ": error: it includes " << header << ", which is not part of the engine\n";
     return 1;
   }
-  const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts, host);
+  const bool relaxed = std::find(command.preprocessing.begin(), command.preprocessing.end(),
+                                 "-DSIMT_RELAXED_CONSTEXPR") != command.preprocessing.end();
+  const simt::front::Rewritten rewritten = simt::front::rewrite(text, command.counts, relaxed, host);
   for (const simt::front::Wrong& each : rewritten.mistakes)
     std::cerr << each.file << ":" << each.line << ":1: error: " << each.what << "\n";
   if (!rewritten.mistakes.empty()) return 1;
@@ -248,7 +250,8 @@ int main(int argc, char** argv) {
   std::string said = contents(complaints.path());
   if (status != 0 && command.counts &&
       said.find("always_inline") != std::string::npos) {  // functions that call each other
-    std::ofstream(rewritten_file.path(), std::ios::binary) << simt::front::rewrite(text, /*inlining=*/false, host).text;
+    std::ofstream(rewritten_file.path(), std::ios::binary)
+        << simt::front::rewrite(text, /*inlining=*/false, relaxed, host).text;
     status = run(step, complaints.path());
     said = contents(complaints.path());
   }

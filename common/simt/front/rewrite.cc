@@ -66,7 +66,8 @@ struct Scope {
 
 class Rewriter {
  public:
-  Rewriter(std::string_view text, bool inlining) : tokens_(tokens_of(text)), inlining_(inlining) {
+  Rewriter(std::string_view text, bool inlining, bool relaxed)
+      : tokens_(tokens_of(text)), inlining_(inlining), relaxed_(relaxed) {
     bool engine = false;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       if (tokens_[i].kind == Kind::line) engine = names_engine(tokens_[i].text, engine);
@@ -761,7 +762,9 @@ class Rewriter {
 
   // A call by a function that is the device's alone: nvcc lets those of both sides call what the host has.
   void note_call(Place i) {
-    if (at(i + 1) != "(" || i < 2 || !in_function() || !scopes_.back().device || scopes_.back().host) return;
+    if (i < 2 || !in_function() || !scopes_.back().device || scopes_.back().host) return;
+    const bool streams = at(i) == "cout" || at(i) == "cerr";
+    if (at(i + 1) != "(" && (!streams || at(i + 1) != "<" || at(i + 2) != "<")) return;
     const std::string_view before = at(i - 1);
     if (before == "." || before == "->" || (is_word(i - 1) && !is_statement_keyword(before))) return;
     if (before == "::" && at(i - 2) != "std") return;
@@ -793,8 +796,20 @@ class Rewriter {
     static const std::set<std::string_view> of_the_library = {
         "rand",   "srand",   "time", "fprintf", "sprintf", "puts",  "fopen",   "fclose", "scanf",
         "fscanf", "getchar", "exit", "calloc",  "realloc", "fputs", "putchar", "atoi",   "atof"};
+    static const std::set<std::string_view> constant_on_the_host = {"max", "min", "clamp", "swap"};
     for (const auto& [call, body] : calls_) {
       const std::string_view name = at(call);
+      const bool of_std = at(call - 1) == "::";
+      if (known_.contains(std::string(name)) && !of_std && !is_another_thing(call, body) && is_a_kernel_alone(name))
+        wrong(call, "device code calls the kernel " + std::string(name) +
+                        "() as a function: a launch says <<<blocks, threads>>>, a function that both may call has "
+                        "__device__");
+      if (at(call + 1) != "(" && (of_std || !means_a_variable(name)))
+        wrong(call, "device code uses " + std::string(name) + ", which is the host's: kernels print with printf()");
+      if (of_std && !relaxed_ && constant_on_the_host.contains(name))
+        wrong(call,
+              "device code calls std::" + std::string(name) + "(), which is the host's" +
+                  (name == "swap" ? "" : ": nvcc takes it with --expt-relaxed-constexpr, which may be said here, too"));
       if (of_the_device_.contains(name) || is_another_thing(call, body)) continue;
       const bool own = of_the_host_.contains(name);
       if (own ? at(call - 1) == "::" || in_system_headers(name) : !of_the_library.contains(name)) continue;
@@ -803,6 +818,13 @@ class Rewriter {
                            "device code calls " + std::string(name) + "(), which is the host's" +
                                (own ? ": it needs __device__" : "")});
     }
+  }
+
+  // Whether no other function has the name.
+  bool is_a_kernel_alone(std::string_view name) const {
+    return !any_outside_functions(name, [&](Place i) {
+      return at(i + 1) == "(" && declares_function(i) && !has(statement_begin(i), i, "__global__");
+    });
   }
 
   static void put_in_order(std::vector<Wrong>& mistakes) {
@@ -822,6 +844,7 @@ class Rewriter {
   struct Mention {
     Place name, body;
     bool on_device, in_template;
+    bool on_either = false;  // side
   };
 
   // In host code, a kernel's or a device function's name; in device code, that of a constant array of the host's.
@@ -831,17 +854,33 @@ class Rewriter {
     const Place body = functions_.empty() ? 0 : functions_.back().open;
     const auto value_or_name = [](const Scope& s) { return s.kind == Scope::names || s.kind == Scope::other; };
     if (std::all_of(scopes_.begin(), scopes_.end(), value_or_name)) return note_at_namespace_scope(i);
-    if (!in_function()) return;
+    if (!in_function()) return note_outside_functions(i);
     const Scope& in = scopes_.back();
-    if (in.device ? host_arrays_.contains(at(i))
-                  : known_.contains(std::string(at(i))) || device_functions_.contains(at(i)))
+    if (in.device
+            ? host_arrays_.contains(at(i))
+            : known_.contains(std::string(at(i))) || device_functions_.contains(at(i)) || is_the_devices_own(at(i)))
       mentions_.push_back({i, body, in.device, in_template()});
   }
+
+  // What CUDA has for device code alone.
+  static bool is_the_devices_own(std::string_view name) {
+    static const std::set<std::string_view> names = {
+        "threadIdx",      "blockIdx",    "blockDim",      "gridDim",          "atomicAdd",
+        "atomicSub",      "atomicExch",  "atomicMin",     "atomicMax",        "atomicInc",
+        "atomicDec",      "atomicCAS",   "atomicAnd",     "atomicOr",         "atomicXor",
+        "__expf",         "__fdividef",  "__syncwarp",    "__shfl_down_sync", "__shfl_xor_sync",
+        "__shfl_up_sync", "__shfl_sync", "__ballot_sync", "__threadfence",    "__syncthreads",
+        "__ldg"};
+    return names.contains(name);
+  }
+
+  bool is_the_engines_own(Place i) const { return of_the_engine_[i] && is_the_devices_own(at(i)); }
 
   // `const float weights[] = {..};` of the host, or `Function* chosen = square;`
   void note_at_namespace_scope(Place i) {
     const Place statement = whole_statement_begin(i);
-    if (i == statement || has(statement, i, "(")) return;
+    if (i == statement) return;
+    if (has(statement, i, "(")) return note_outside_functions(i);
     for (const char* word : {"__device__", "__constant__", "__managed__", "__shared__", "extern", "using", "typedef"})
       if (has(statement, i, word)) return;
     const bool array = at(i + 1) == "[" && (is_word(i - 1) || at(i - 1) == "*" || at(i - 1) == ">");
@@ -849,6 +888,15 @@ class Rewriter {
       host_arrays_.insert(at(i));
     if (has(statement, i, "=") && device_functions_.contains(at(i)))
       mentions_.push_back({i, statement, false, at(statement) == "template"});
+  }
+
+  // A default argument, a member's initial value, also in a constructor's list: of whoever calls.
+  void note_outside_functions(Place i) {
+    if (!device_functions_.contains(at(i)) || at(past_name(i)) == "(") return;
+    const Place statement = whole_statement_begin(i);
+    const bool of_the_device = has(statement, i, "__device__") && !has(statement, i, "__host__");
+    if (!of_the_device && !has(statement, i, "typedef") && !has(statement, i, "extern"))
+      mentions_.push_back({i, statement, false, false, /*on_either=*/true});
   }
 
   // Also from within parentheses, and the braces of a value.
@@ -922,7 +970,7 @@ class Rewriter {
   // Whether the name is also that of a function of the host's, or of a member; of a variable, or a type.
   bool means_another_function(std::string_view name) const {
     return any_outside_functions(name, [&](Place i) {
-      if (at(i + 1) != "(" || !declares_function(i)) return false;
+      if (at(i + 1) != "(" || !declares_function(i) || is_the_engines_own(i)) return false;
       const Place begin = statement_begin(i);
       return has(begin, i, "__host__") || (!has(begin, i, "__device__") && !has(begin, i, "__global__"));
     });
@@ -934,7 +982,7 @@ class Rewriter {
   }
   bool means_a_variable(std::string_view name) const {
     return any_outside_functions(name, [&](Place i) {
-      if (at(i + 1) == "(" || at(i + 1) == "<") return false;
+      if (at(i + 1) == "(" || at(i + 1) == "<" || is_the_engines_own(i)) return false;
       const std::string_view before = at(i - 1);
       return (is_word(i - 1) && !is_statement_keyword(before)) || before == ">" || in_enumeration(i) ||
              is_behind_a_type(i) || (before == "," && in_a_list_of_variables(i));
@@ -1010,14 +1058,20 @@ class Rewriter {
       const bool of_both = function != device_functions_.end() && function->second.of_both;
       if ((another_function && !of_both) || is_declared_between(statement_begin(each.body), each.name, name)) continue;
       const Place after = past_name(each.name);
-      if (at(after) == "(") {
+      if (is_the_devices_own(name)) {
+        if (says_host && !a_variable && !another_function && (at(after) == "(" || at(after) == "."))
+          own_of_the_device(each);
+      } else if (at(after) == "(") {
         if (says_host && !of_both) call_by_the_host(each);
       } else if (function != device_functions_.end() && !a_variable && is_a_value(each.name)) {
         if (function->second.signatures.size() > 1 || (function->second.is_template && after == each.name + 1))
           continue;
         Place begin = each.name;
         while (begin > 1 && at(begin - 1) == "::") begin -= is_word(begin - 2) ? 2 : 1;
-        edits_[begin].before += of_both ? "::simt::of_both_sides(" : "::simt::in_host_code(";
+        edits_[begin].before += each.on_either
+                                    ? of_both ? "::simt::on_this_side<true>(" : "::simt::on_this_side<false>("
+                                : of_both ? "::simt::of_both_sides("
+                                          : "::simt::in_host_code(";
         edits_[after - 1].after += ")";
       }
     }
@@ -1033,6 +1087,20 @@ class Rewriter {
               : "host code calls " + name + "(), which is the device's: it needs __host__ __device__");
   }
 
+  // nvcc looks at functions that are compiled.
+  void own_of_the_device(const Mention& each) {
+    if (each.in_template || unevaluated(each.name) || declares_function(each.name)) return;
+    const Declaration d = declaration(statement_begin(each.body));
+    if ((has(d, "inline") || has(d, "static")) && mentions_of(d.name) < 2) return;
+    wrong(each.name, "host code uses " + std::string(at(each.name)) + ", which only device code has");
+  }
+
+  std::size_t mentions_of(std::string_view name) const {
+    std::size_t mentions = 0;
+    for (Place i = 0; i < size(); ++i) mentions += at(i) == name;
+    return mentions;
+  }
+
   // A function of one side, or a lambda of the host's, that may be called by its address.
   struct Guarded {
     std::string_view name;
@@ -1043,11 +1111,36 @@ class Rewriter {
   void note_guarded(Place statement, Place open) {
     const Declaration d = declaration(statement);
     const bool device = has(statement, open, "__device__");
-    if (!d.is_function || d.is_operator || d.body != open || (device && has(statement, open, "__host__"))) return;
+    if (!d.is_function || d.body != open || (device && has(statement, open, "__host__"))) return;
     if (has(d, "constexpr") || has(d, "consteval") || d.name == "main") return;
-    if (has(d.begin, d.parameters - 1, d.name)) return;  // P::P()
     const bool member = scopes_.size() > 1 && scopes_[scopes_.size() - 2].kind == Scope::type;
+    if (!device && (member || d.is_operator)) note_own(d, member);
+    if (d.is_operator || has(d.begin, d.parameters - 1, d.name)) return;  // P::P()
     if (!member || has(d, "static")) guarded_.push_back({d.name, open, !device});
+  }
+
+  Place name_of_operator(const Declaration& d) const {
+    Place name = d.parameters - 1;
+    while (at(name) != "operator") --name;
+    return name;
+  }
+
+  // An operator or a member function of the host's, which nobody finds by its name. Not what the engine calls when it
+  // copies arguments: constructors, destructors, conversions.
+  void note_own(const Declaration& d, bool member) {
+    const Place name = d.is_operator ? name_of_operator(d) : d.parameters - 1;
+    if (d.is_operator) {
+      if (is_word(name + 1) || at(name + 1) == "::" || (at(name + 1) == "=" && at(name + 2) == "(")) return;
+    }
+    static const std::set<std::string_view> specifiers = {"inline",   "static", "virtual", "explicit",
+                                                          "__host__", "friend", "~",       "__forceinline__"};
+    Place type = d.begin;
+    while (at(type) == "template" && at(type + 1) == "<" && close_of_angle(type + 1) != nowhere)
+      type = close_of_angle(type + 1) + 1;
+    while (specifiers.contains(at(type))) ++type;
+    if (type == name || has(d.begin, name, "::")) return;  // of a class that says elsewhere what it is for
+    std::string said = d.is_operator ? words(name, d.parameters) : std::string(d.name);
+    if (member || !operators_of_the_device_.contains(said)) own_functions_.push_back({d.name, said, d.body});
   }
 
   // Those whose names stand somewhere as a value; and lambdas that capture nothing.
@@ -1060,6 +1153,10 @@ class Rewriter {
     for (const auto& [name, body, on_host] : guarded_)
       if (taken.contains(name)) guard_function(std::string(name), body, on_host);
     for (const Place body : lambdas_) guard_function("a lambda function", body, true);
+    for (const auto& [name, said, body] : own_functions_)
+      if (!taken.contains(name))
+        edits_[body].after += " if (::simt::in_kernel()) ::simt::own_function_in_kernel(\"" + said +
+                              "\", __builtin_FILE(), __builtin_LINE());";
   }
 
   void guard_function(const std::string& name, Place body, bool on_host) {
@@ -1097,9 +1194,7 @@ class Rewriter {
         for (const char* word : {"__device__", "__constant__", "__shared__", "__managed__"})
           if (has(statement_begin(i), i, word)) return;  // elsewhere it is the device's
     // nvcc looks at functions that are compiled: kernels, and what they call.
-    std::size_t mentioned = 0;
-    for (Place i = 0; i < size(); ++i) mentioned += at(i) == d.name;
-    if (!has(d, "__global__") && mentioned < 2) return;
+    if (!has(d, "__global__") && mentions_of(d.name) < 2) return;
     wrong(each.name,
           "device code uses " + std::string(name) + ", an array of the host's: it needs __constant__ or __device__");
   }
@@ -1230,9 +1325,12 @@ class Rewriter {
       return replace(i, said ? "__attribute__((always_inline))" : "inline __attribute__((always_inline))");
     }
     if (d.is_function) of_the_device_.insert(d.name);
+    if (d.is_operator) operators_of_the_device_.insert(words(name_of_operator(d), d.parameters));
     if (d.is_function && text == "__device__") note_device_function(d);
     if (text == "__global__") {
       replace(i, "__attribute__((noinline, noclone))");
+      if (d.is_function && !scopes_.empty() && scopes_.back().kind == Scope::type && !has(d, "friend"))
+        wrong(i, "the kernel " + std::string(d.name) + "() is a member of a class: nvcc takes kernels outside classes");
       if (d.is_function) note_kernel(d, i);
       return;
     }
@@ -1246,6 +1344,7 @@ class Rewriter {
         replace(i, "__attribute__((abi_tag(\"" + std::string(text.substr(2, text.size() - 4)) + "\")))");
       return;
     }
+    if (!has(d, "__managed__")) device_variables_.insert(d.variables.begin(), d.variables.end());
     if (at(d.end) != ";" || !said_.insert(d.begin).second) return;
     if (!scopes_.empty() &&
         scopes_.back().kind != Scope::names) {  // a member: its name tells, where it is defined here
@@ -1254,6 +1353,7 @@ class Rewriter {
       return;
     }
     if (has(d, "extern") || has(d, "constexpr")) return;
+    find_call_in_value(d);
     // g++ lays out those that other files may use apart from the others, and those with an initial value.
     const bool others = !d.is_template && !has(d, "static") &&
                         std::none_of(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.name.empty(); });
@@ -1276,6 +1376,23 @@ class Rewriter {
       edits_[d.end].after += std::string(" static const ::simt::Device") + (d.is_template ? "Template" : "Variable") +
                              " simt_variable_" + std::to_string(variables_++) + "{" + which +
                              ", ::simt::DeviceVariable::" + what + "};";
+    }
+  }
+
+  // What a device variable begins with has to be known when the program is compiled.
+  void find_call_in_value(const Declaration& d) {
+    static const std::set<std::string_view> computed = {"sqrt", "sqrtf", "sin",  "sinf", "cos",  "cosf", "exp",
+                                                        "expf", "log",   "logf", "pow",  "powf", "tan",  "tanf"};
+    Place i = d.begin;
+    while (i < d.end && at(i) != "=") ++i;
+    for (; i < d.end; ++i) {
+      const std::string_view name = at(i);
+      if (!is_word(i) || at(i + 1) != "(" || at(i - 1) == "::" || unevaluated(i)) continue;
+      const bool vector = name.starts_with("make_") && name.back() >= '1' && name.back() <= '4';
+      if (vector || computed.contains(name) || of_the_host_.contains(name) || device_functions_.contains(name))
+        return wrong(i, "a call, " + std::string(name) +
+                            "(), in the initial value of a variable of the device: it has "
+                            "to be known when the program is compiled");
     }
   }
 
@@ -1338,6 +1455,7 @@ class Rewriter {
       if (!edits_[k].replaced) type += std::string(at(k)) + " ";
     std::string extents;
     for (Place k = i; k < end; ++k) extents += at(k);
+    one_type(keyword, std::string(at(name)), type);
     if (!in_function()) {
       // Outside functions: an object that becomes the address.
       edits_[begin].before += "static ::simt::DynamicShared<";
@@ -1348,6 +1466,22 @@ class Rewriter {
     edits_[name].before += "(&";
     edits_[name].after += ")";
     edits_[end].before += " = *reinterpret_cast<" + type + "(*)" + extents + ">(::simt::dynamic_shared_memory())";
+  }
+
+  // All those of one name have one type. (Of types with names of their own, nothing is known here.)
+  void one_type(Place keyword, const std::string& name, std::string type) {
+    static const std::set<std::string_view> known = {"float",   "double",        "int",    "unsigned int",
+                                                     "char",    "unsigned char", "float2", "float4",
+                                                     "double2", "int2",          "int4",   "half"};
+    type.pop_back();
+    if (type == "unsigned") type = "unsigned int";
+    if (!known.contains(type)) return;
+    std::string within;
+    for (const Scope& scope : scopes_) within += scope.name + "::";
+    const auto [first, is_new] = dynamic_types_.try_emplace(within + name, type);
+    if (!is_new && first->second != type)
+      wrong(keyword, "extern __shared__ " + name + "[] is of " + type + " here and of " + first->second +
+                         " above: nvcc takes one type for one name");
   }
 
   // --- Launches ---
@@ -1429,6 +1563,8 @@ class Rewriter {
            "a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one " +
                std::to_string(said.size())});
     }
+    if (const Place angle = at(i - 1) == ">" ? open_of_angle(i - 1) : nowhere; angle != nowhere)
+      for (const auto& [from, to] : split(angle + 1, i - 1)) template_argument(at(from) == "&" ? from + 1 : from, to);
     const Place begin = expression_begin(i - 1);
     const bool by_call = deduced(i - 1);
     edits_[begin].before += by_call ? "::simt::deduced([&](auto&... simt_arguments) { " : "::simt::configure(";
@@ -1436,6 +1572,30 @@ class Rewriter {
     remove(i + 1, i + 3);
     replace(close, ")");
     remove(close + 1, close + 3);
+    if (at(close + 3) != "(" || (!scopes_.empty() && scopes_.back().device)) return;
+    for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) by_its_name(from, to);
+  }
+
+  // A function of the host's, which the kernel would call.
+  void template_argument(Place name, Place to) {
+    if (name + 1 != to || !of_the_host_.contains(at(name)) || of_the_device_.contains(at(name))) return;
+    if (means_a_variable(at(name)) || functions_.empty() || is_declared_between(functions_.back().open, name, at(name)))
+      return;
+    wrong(name, "a kernel has " + std::string(at(name)) +
+                    "() as a template argument, which is the host's: it needs __device__");
+  }
+
+  // A device variable's address, `table`, `&counter` or `&table[n]`, that host code gives to a kernel.
+  void by_its_name(Place from, Place to) {
+    const bool address = at(from) == "&";
+    const Place begin = address ? from + 1 : from, name = at(begin) == "::" ? begin + 1 : begin;
+    if (name >= to || !device_variables_.contains(at(name))) return;
+    const std::string_view after = name + 1 < to ? at(name + 1) : ",";
+    if (after != "," && after != "+" && after != "-" && after != "[" && after != ".") return;
+    if (!address && (after == "[" || after == ".")) return;  // a value
+    edits_[begin].before +=
+        std::string("::simt::") + (address ? "address" : "array") + "_for_a_kernel(\"" + std::string(at(name)) + "\", ";
+    edits_[name].after += ")";
   }
 
   // (void*)kernel, the runtime's way of naming a kernel, forgets the parameters' types.
@@ -1529,7 +1689,7 @@ class Rewriter {
   std::vector<std::size_t> code_;  // of tokens_
   std::vector<Place> partner_;     // of ( ) [ ] { }
   std::vector<Edit> edits_;
-  bool inlining_;
+  bool inlining_, relaxed_;
   std::vector<bool> of_the_engine_;  // of code_: written there
   std::map<std::string, Known> known_;
   std::vector<Scope> scopes_;
@@ -1543,9 +1703,17 @@ class Rewriter {
   };
   std::vector<Call> calls_;  // by device code
   std::map<std::string_view, OfTheDevice> device_functions_;
-  std::set<std::string_view> host_arrays_;
+  std::set<std::string_view> host_arrays_, device_variables_;
+  std::map<std::string, std::string> dynamic_types_;  // of dynamic shared memory, by its names
   std::vector<Mention> mentions_;
   std::vector<Guarded> guarded_;
+  struct OwnFunction {
+    std::string_view name;
+    std::string said;
+    Place body;
+  };
+  std::vector<OwnFunction> own_functions_;
+  std::set<std::string> operators_of_the_device_;
   std::vector<Place> lambdas_;  // the braces before their bodies
   std::string constants_;       // all of them: the sum of their sizes
   Place last_constant_ = nowhere;
@@ -1557,9 +1725,9 @@ class Rewriter {
 
 }  // namespace
 
-Rewritten rewrite(std::string_view preprocessed, bool inlining, std::string_view host) {
-  if (host.empty() || host == preprocessed) return Rewriter(preprocessed, inlining).run();
-  return Rewriter(preprocessed, inlining).run(Rewriter(host, inlining));
+Rewritten rewrite(std::string_view preprocessed, bool inlining, bool relaxed, std::string_view host) {
+  if (host.empty() || host == preprocessed) return Rewriter(preprocessed, inlining, relaxed).run();
+  return Rewriter(preprocessed, inlining, relaxed).run(Rewriter(host, inlining, relaxed));
 }
 
 }  // namespace simt::front

@@ -18,6 +18,11 @@
 //   new T, delete p                      new (::simt::kernel_new) T, ::simt::kernel_delete % p in device code
 //   Function* f = square;                Function* f = ::simt::in_host_code(square); for device functions in host code
 //                                        ::simt::of_both_sides(square) for those of both sides
+//   k<<<1, 32>>>(table, &counter)        .. (::simt::array_for_a_kernel("table", table),
+//                                        &::simt::address_for_a_kernel("counter", counter)) for device variables in
+//                                        host code
+//                                        ::simt::on_this_side<..>(square) where whoever calls may be host or device
+//                                        code
 //   a function that may be called by its address, from the other side, asks at its beginning on which side it is
 //   __cluster_dims__(2, 1, 1)            ::simt::asks_for_cluster(2, 1, 1); at the beginning of the kernel
 //   __launch_bounds__(256, 2)            ::simt::allows_threads(256); there
@@ -58,7 +63,8 @@ struct Rewritten {
 };
 
 // `inlining`: have device functions inlined into the kernels, as nvcc does, so that accesses count at the kernel's
-// line. `host`: the file preprocessed without __CUDA_ARCH__, for the functions of the host; empty: the same.
-Rewritten rewrite(std::string_view preprocessed, bool inlining, std::string_view host = {});
+// line. `relaxed`: kernels may call what the host has as constexpr (nvcc's --expt-relaxed-constexpr). `host`: the file
+// preprocessed without __CUDA_ARCH__, for the functions of the host; empty: the same.
+Rewritten rewrite(std::string_view preprocessed, bool inlining, bool relaxed = false, std::string_view host = {});
 
 }  // namespace simt::front

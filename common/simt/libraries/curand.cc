@@ -8,13 +8,25 @@
 #include <vector>
 
 #include "simt/cuda/host.h"
+#include "simt/cuda/host_checks.h"
 #include "simt/cuda/transfers.h"
+#include "simt/engine/findings.h"
 
 struct SimtGenerator {
   bool on_host;
   std::mt19937_64 numbers{0};
   cudaStream_t stream = nullptr;
 };
+
+namespace simt {
+// Normal numbers come in pairs.
+static curandStatus_t refuse_odd(const char* name, std::size_t n) {
+  if (watching())
+    found_mistake(host_checks::call_here(name)() + ": " + std::to_string(n) +
+                  " numbers, and none is generated (CURAND_STATUS_LENGTH_NOT_MULTIPLE): the count has to be even");
+  return CURAND_STATUS_LENGTH_NOT_MULTIPLE;
+}
+}  // namespace simt
 
 namespace {
 
@@ -32,6 +44,11 @@ curandStatus_t generate(const char* name, curandGenerator_t generator, T* to, st
   if (error == cudaSuccess) return CURAND_STATUS_SUCCESS;
   std::fprintf(stderr, "%s: %s\n", name, cudaGetErrorString(error));
   return CURAND_STATUS_LAUNCH_FAILURE;
+}
+
+template <class T, class Distribution>
+curandStatus_t generate_pairs(const char* name, curandGenerator_t generator, T* to, std::size_t n, Distribution next) {
+  return n % 2 == 0 ? generate(name, generator, to, n, next) : simt::refuse_odd(name, n);
 }
 
 // In (0, 1], as cuRAND's.
@@ -89,15 +106,17 @@ curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator, double* 
 }
 curandStatus_t curandGenerateNormal(curandGenerator_t generator, float* to, std::size_t n, float mean,
                                     float deviation) {
-  return generate("curandGenerateNormal", generator, to, n, std::normal_distribution<float>(mean, deviation));
+  return generate_pairs("curandGenerateNormal", generator, to, n, std::normal_distribution<float>(mean, deviation));
 }
 curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, double* to, std::size_t n, double mean,
                                           double deviation) {
-  return generate("curandGenerateNormalDouble", generator, to, n, std::normal_distribution<double>(mean, deviation));
+  return generate_pairs("curandGenerateNormalDouble", generator, to, n,
+                        std::normal_distribution<double>(mean, deviation));
 }
 curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float* to, std::size_t n, float mean,
                                        float deviation) {
-  return generate("curandGenerateLogNormal", generator, to, n, std::lognormal_distribution<float>(mean, deviation));
+  return generate_pairs("curandGenerateLogNormal", generator, to, n,
+                        std::lognormal_distribution<float>(mean, deviation));
 }
 curandStatus_t curandGeneratePoisson(curandGenerator_t generator, unsigned* to, std::size_t n, double lambda) {
   return generate("curandGeneratePoisson", generator, to, n, std::poisson_distribution<unsigned>(lambda));

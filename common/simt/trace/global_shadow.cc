@@ -138,6 +138,7 @@ void GlobalShadow::forget(const void* address, std::size_t bytes) {
       std::fill(page->cells.begin() + static_cast<std::ptrdiff_t>(at % page_bytes / step),
                 page->cells.begin() + static_cast<std::ptrdiff_t>(((stop - 1) % page_bytes) / step + 1), Cell());
       page->readers.clear();
+      page->covered.clear();
     }
     at = stop;
   }
@@ -404,6 +405,7 @@ void GlobalShadow::block_begins(std::uint64_t block) {
   epoch_ = 0;
   last_fence_interval_ = earlier_fence_interval_ = 0;
   fences_.clear();
+  fence_slices_.clear();
   stores_.clear();
   new_slice(1);
 }
@@ -423,12 +425,13 @@ void GlobalShadow::fence(unsigned thread) {
   settle();
   if (last_fence_interval_ != interval_) earlier_fence_interval_ = last_fence_interval_;
   last_fence_interval_ = interval_;
-  fences_[thread] = {slice_, interval_};
+  fences_[thread] = interval_;
+  fence_slices_[thread / 32] = slice_;
   new_slice(interval_);
 }
 
 GlobalShadow::Parked GlobalShadow::park() const {
-  return {block_, epoch_, last_fence_interval_, earlier_fence_interval_, fences_, interval_};
+  return {block_, epoch_, last_fence_interval_, earlier_fence_interval_, fences_, fence_slices_, interval_};
 }
 
 void GlobalShadow::unpark(const Parked& parked) {
@@ -437,6 +440,7 @@ void GlobalShadow::unpark(const Parked& parked) {
   last_fence_interval_ = parked.last_fence_interval;
   earlier_fence_interval_ = parked.earlier_fence_interval;
   fences_ = parked.fences;
+  fence_slices_ = parked.fence_slices;
   stores_.clear();
   new_slice(parked.interval);
 }
@@ -454,38 +458,69 @@ bool GlobalShadow::unordered(const Event& before, const MemoryAccess& now, const
       if (!shadow.unordered(before.clock, in_cluster(before.thread, each), in_cluster(now.thread, worker)))
         return false;
   if (its.epoch < epoch_) return false;
-  search_ = 2000;
+  if (said_.contains(pair_of(before.pc, near(now.pc)))) return false;
   const auto own = acquired_.find(block_);
-  return own == acquired_.end() || !told(before, its, block_, static_cast<std::uint16_t>(now.thread), interval_,
-                                         static_cast<std::uint32_t>(own->second.size()), shadow.has_other_orders());
+  return own == acquired_.end() || !told(before, its, static_cast<std::uint16_t>(now.thread),
+                                         shadow.knows_other_warps(in_cluster(now.thread, worker)));
 }
 
-// Whether the thread of that block knows of the event by a flag, or by what flags told a block that told it.
-bool GlobalShadow::told(const Event& before, const Slice& its, std::uint64_t block, std::uint16_t thread,
-                        std::uint32_t interval, std::uint32_t acquired, bool everything) {
-  const auto known = acquired_.find(block);
-  if (known == acquired_.end()) return false;
-  for (std::uint32_t i = std::min<std::uint32_t>(acquired, known->second.size()); i-- > 0;) {
-    if (search_ == 0) return true;
-    --search_;
-    const Acquired& each = known->second[i];
-    if (!everything && each.thread / 32 != thread / 32 && each.interval >= interval) continue;
-    const Flag& flag = flags_[each.flag];
-    if (const auto by = flag.releases.find(its.block); by != flag.releases.end())
-      for (const Release& release : by->second) {
-        if (release.version > each.version) continue;
-        if (release.everything || its.interval < release.fence_interval ||
-            its.interval <= release.earlier_fence_interval ||
-            (before.thread / 32 == release.thread / 32 && before.slice <= release.fence_slice))
-          return true;
+// Whether this thread knows of the event by a flag, or by what flags told a block that told it.
+bool GlobalShadow::told(const Event& before, const Slice& its, std::uint16_t thread, bool everything) {
+  const auto tells = [&](const Release& release) {
+    return release.everything || its.interval < release.fence_interval ||
+           its.interval <= release.earlier_fence_interval ||
+           (before.thread / 32 == release.thread / 32 && before.slice <= release.fence_slice);
+  };
+  // Blocks, and how much of what they have acquired counts; and of each flag the version of which all is known here.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> blocks = {{block_, ~0u}};
+  std::unordered_map<std::uint64_t, std::uint32_t> searched;
+  std::unordered_map<std::uintptr_t, std::uint32_t> heard;
+  for (std::size_t n = 0; n < blocks.size(); ++n) {
+    const auto [block, acquired] = blocks[n];
+    const std::vector<Acquired>& all = acquired_[block];
+    const auto each_flag = [&](const auto& visit) {
+      for (std::size_t i = std::min<std::size_t>(acquired, all.size()); i-- > 0;) {
+        if (block == block_ && !everything && all[i].thread / 32 != thread / 32 && all[i].interval >= interval_)
+          continue;
+        const auto known = heard.find(all[i].flag);
+        if (known != heard.end() && all[i].version <= known->second) continue;
+        if (visit(all[i], flags_[all[i].flag])) return true;
       }
-    for (const auto& [other, releases] : flag.releases) {
-      if (other == its.block || other == block || releases.empty() || releases.back().version > each.version) continue;
-      const Release& release = releases.back();
-      if (release.acquired > 0 && told(before, its, other, release.thread, ~0u, release.acquired, true)) return true;
-    }
+      return false;
+    };
+    if (each_flag([&](const Acquired& each, const Flag& flag) {
+          const auto by = flag.releases.find(its.block);
+          return by != flag.releases.end() &&
+                 std::any_of(by->second.begin(), by->second.end(),
+                             [&](const Release& one) { return one.version <= each.version && tells(one); });
+        }))
+      return true;
+    each_flag([&](const Acquired& each, const Flag& flag) {
+      heard[each.flag] = each.version;
+      for (const auto& [other, releases] : flag.releases) {
+        if (other == its.block || other == block) continue;
+        const auto later = std::find_if(releases.begin(), releases.end(),
+                                        [&](const Release& release) { return release.version > each.version; });
+        if (later == releases.begin()) continue;
+        std::uint32_t& known = searched[other];
+        if (const std::uint32_t more = std::prev(later)->acquired; more > known)
+          blocks.emplace_back(other, known = more);
+      }
+      return false;
+    });
+    if (n == 10000) return true;  // in doubt
   }
   return false;
+}
+
+// Whether the block has looked at a flag of the other one.
+bool GlobalShadow::has_heard(std::uint64_t block, std::uint64_t other) const {
+  const auto known = acquired_.find(block);
+  return known != acquired_.end() && std::any_of(known->second.begin(), known->second.end(), [&](const Acquired& each) {
+           const auto flag = flags_.find(each.flag);
+           const auto by = flag->second.releases.find(other);
+           return by != flag->second.releases.end() && by->second.front().version <= each.version;
+         });
 }
 
 // Of two accesses that nothing orders, both atomic or volatile: whether they are of lanes that hand each other sums.
@@ -529,22 +564,31 @@ void GlobalShadow::synchronise(const MemoryAccess& a, const Shadow& shadow) {
   const auto own = acquired_.find(block_);
   auto& releases = flag.releases[block_];
   const Release now = {++flag.version,
-                       fence != fences_.end() ? fence->second.first : 0,
-                       fence != fences_.end() ? fence->second.second : 0,
+                       fence != fences_.end() ? fence_slices_[a.thread / 32] : 0,
+                       fence != fences_.end() ? fence->second : 0,
                        before,
                        own != acquired_.end() ? static_cast<std::uint32_t>(own->second.size()) : 0,
                        static_cast<std::uint16_t>(a.thread),
-                       shadow.has_other_orders()};
-  if (releases.size() < 64)
-    releases.push_back(now);
-  else
-    releases.back() = now;
+                       shadow.knows_other_warps(in_cluster(a.thread, worker))};
+  const std::uint32_t version = releases.size() < 64 ? now.version : releases.back().version;  // in doubt too early
+  if (releases.size() < 64) releases.emplace_back();
+  releases.back() = now;
+  releases.back().version = version;
 }
 
 // ---- accesses
 
 bool GlobalShadow::of_this_thread(const Event& event, const MemoryAccess& now) const {
   return event.slice >= first_slice_ && event.thread == now.thread && slice_of(event).block == block_;
+}
+
+// Whether something else may not know yet of a plain write, which an atomic access covers.
+bool GlobalShadow::matters_when_covered(const Event& written) const {
+  if (is_atomic(written.access) || written.is_volatile || written.slice == 0) return false;
+  if (written.slice >= first_slice_) return slice_of(written).epoch == epoch_ && gridDim.x * gridDim.y * gridDim.z > 1;
+  if (!streams_.several() || written.slice < operations_.front().first_slice) return false;
+  const Operation& its = operation_of(written);
+  return !streams_.host_knows(its.stream, its.number);
 }
 
 // The cell is that of its first byte.
@@ -671,6 +715,8 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile);
         return before.slice >= first_slice_ && (!flags || relies_on_step(before, a)) && unordered(before, a, shadow);
       };
+      const auto kept = is_atomic(a.access) && !page->covered.empty() ? page->covered.find(at) : page->covered.end();
+      const Event* const covered = kept != page->covered.end() ? &kept->second : nullptr;
       if (several) {
         const auto check = [&](const Event& before) {
           if (is_flag && (is_atomic(before.access) || before.is_volatile)) return;
@@ -685,6 +731,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         };
         check(cell.written);
         if (writes(a.access)) page->each_read(at, check);
+        if (covered != nullptr) check(*covered);
       }
       if (stores && at == a.address) note_store(a, cell);
       const auto found = [&](const Event& before) {
@@ -696,6 +743,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
           race(before, a, blockIdx, block_);
       };
       if (races_with(cell.written)) found(cell.written);
+      if (covered != nullptr && races_with(*covered)) found(*covered);
       if (writes(a.access)) {
         for (const Event& read : cell.read)
           if (races_with(read)) found(read);
@@ -703,6 +751,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
         // A thread's own plain write still counts behind its atomic one.
         const bool behind = is_flag && cell.written.slice == slice_ && cell.written.thread == now.thread &&
                             !is_atomic(cell.written.access) && !cell.written.is_volatile;
+        if (is_atomic(a.access) && !behind && matters_when_covered(cell.written)) page->covered[at] = cell.written;
         if (!behind) cell.written = now;
       } else {
         note_read(*page, at, now);
@@ -751,6 +800,10 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
                    : " (two threads of one block: only __syncthreads(), or atomic functions, would)";
   else if (is_atomic(before.access) || is_atomic(now.access))
     message += " (both would have to be atomic, or a __threadfence() and a flag lie between)";
+  else if (has_heard(block_number, its_block))
+    message +=
+        " (a flag lies between, but what other threads do than the one that sets it and the one that looks at it is "
+        "ordered only with a __syncthreads() before the __threadfence() and the flag, and one behind the wait)";
   else
     message += " (between blocks only atomic functions, a flag behind a __threadfence(), or another launch would)";
   return message;

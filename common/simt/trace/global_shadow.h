@@ -125,6 +125,8 @@ class GlobalShadow {
     bool bytes = false;  // a cell has one
     std::array<std::uint64_t, 64> written = {};
     std::vector<Readers> readers;  // by operation
+    // Plain writes that an atomic access has covered, with which those of other blocks or streams may still race.
+    std::unordered_map<std::uintptr_t, Event> covered;
 
     std::size_t step() const { return bytes ? 1 : 4; }
     Cell& cell(std::uintptr_t address) { return cells[address % page_bytes / step()]; }
@@ -142,12 +144,12 @@ class GlobalShadow {
     std::uint32_t interval, epoch;
   };
 
-  // What a thread told others by a flag: all that lies before its last fence; of other warps' what a barrier lay before
-  // that fence, or a fence of theirs before a barrier.
+  // What a thread told others by a flag: all that lies before its warp's last fence; of other warps' what a barrier lay
+  // before its own fence, or a fence of theirs before a barrier; or all, if other means told it of them.
   struct Release {
     std::uint32_t version, fence_slice, fence_interval, earlier_fence_interval, acquired;
     std::uint16_t thread;
-    bool everything;  // the block orders its threads by other means too
+    bool everything;
   };
   struct Flag {
     std::uint32_t version = 0;
@@ -169,7 +171,7 @@ class GlobalShadow {
   struct Parked {
     std::uint64_t block;
     std::uint32_t epoch, last_fence_interval, earlier_fence_interval;
-    std::unordered_map<unsigned, std::pair<std::uint32_t, std::uint32_t>> fences;
+    std::unordered_map<unsigned, std::uint32_t> fences, fence_slices;
     std::uint32_t interval;
   };
 
@@ -181,8 +183,8 @@ class GlobalShadow {
   const Slice& slice_of(const Event& event) const { return slices_[event.slice - first_slice_]; }
   bool unordered(const Event& before, const MemoryAccess& now, const Shadow& shadow);
   bool relies_on_step(const Event& before, const MemoryAccess& now) const;
-  bool told(const Event& before, const Slice& its, std::uint64_t block, std::uint16_t thread, std::uint32_t interval,
-            std::uint32_t acquired, bool everything);
+  bool has_heard(std::uint64_t block, std::uint64_t other) const;
+  bool told(const Event& before, const Slice& its, std::uint16_t thread, bool everything);
   void synchronise(const MemoryAccess& access, const Shadow& shadow);
   void race(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number);
   std::string message_of(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number) const;
@@ -194,6 +196,7 @@ class GlobalShadow {
   bool finds_no_change(const Event& written) const;
   void unchanged(const Event& before, const MemoryAccess& now, uint3 block, std::uint64_t block_number);
   bool of_this_thread(const Event& event, const MemoryAccess& now) const;
+  bool matters_when_covered(const Event& written) const;
 
   // Launches and copies, where there are several streams, by the first slice of each.
   struct Operation {
@@ -241,12 +244,12 @@ class GlobalShadow {
   std::uint32_t epoch_ = 0;
   std::uint32_t interval_ = 0;
   std::uint32_t last_fence_interval_ = 0, earlier_fence_interval_ = 0;
-  std::unordered_map<unsigned, Stores> stores_;                                   // [thread]
-  std::unordered_map<unsigned, std::pair<std::uint32_t, std::uint32_t>> fences_;  // [thread]: slice before it, interval
+  std::unordered_map<unsigned, Stores> stores_;               // [thread]
+  std::unordered_map<unsigned, std::uint32_t> fences_;        // [thread]: the interval of its last one
+  std::unordered_map<unsigned, std::uint32_t> fence_slices_;  // [warp]: the slice before its last one
 
   std::unordered_map<std::uintptr_t, Flag> flags_;
   std::unordered_map<std::uint64_t, std::vector<Acquired>> acquired_;  // [block]
-  unsigned search_ = 0;                                                // steps left
 
   std::unordered_set<std::uint64_t> said_;  // pairs of instructions, or one
   std::unordered_set<std::string> said_lines_;

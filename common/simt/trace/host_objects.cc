@@ -106,8 +106,12 @@ void HostObjects::argument(const void* object) {
   any_ = on_device_.insert(reinterpret_cast<std::uintptr_t>(object)).second || any_;
 }
 
-void argument_with_table(const void* object) {
-  if (watching() && kernels_are_traced()) HostObjects::instance().argument(object);
+// Those of its members, too: the host's copy of each has the host's table.
+void argument_with_tables(const void* object, std::size_t bytes) {
+  if (!watching() || !kernels_are_traced() || program().tables.empty()) return;
+  const auto* const begin = static_cast<const char*>(object);
+  for (std::size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*))
+    if (table_of(begin + i) != nullptr) HostObjects::instance().argument(begin + i);
 }
 
 }  // namespace simt

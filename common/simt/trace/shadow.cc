@@ -20,6 +20,7 @@ void Shadow::launch_begins(std::size_t bytes, unsigned blocks, unsigned warps) {
     seen_by_warp_.assign(blocks * 32, Clocks(blocks * (threads + mbarriers)));
     completed_in_.assign(blocks * mbarriers, 0);
   }
+  learned_in_.assign(blocks * 32, 0);
   cells_.assign(lines * line_bytes, {});
   cell_bytes_.assign(lines, line_bytes);
   interval_ = 0;
@@ -144,7 +145,11 @@ void Shadow::learn(const Clocks& clocks, unsigned block, const Lanes& waiting) {
   for (unsigned warp = block * 32; warp < block * 32 + waiting.size(); ++warp) {
     if (waiting[warp % 32] == 0) continue;
     Clocks& known = seen_by_warp_[warp];
-    for (unsigned other = 0; other < clocks.size(); ++other) known[other] = std::max(known[other], clocks[other]);
+    for (unsigned other = 0; other < clocks.size(); ++other) {
+      if (clocks[other] <= known[other]) continue;
+      known[other] = clocks[other];
+      if (other / 32 != warp) learned_in_[warp] = interval_;
+    }
     for (unsigned rest = waiting[warp % 32]; rest != 0; rest &= rest - 1) {
       auto& seen = seen_[warp * 32 + std::countr_zero(rest)];
       for (unsigned lane = 0; lane < 32; ++lane) seen[lane] = std::max(seen[lane], clocks[warp * 32 + lane]);

@@ -99,7 +99,9 @@ class Shadow {
   // so.
   std::uint32_t clock_of(unsigned thread) const { return clock_[thread]; }
   bool unordered(std::uint32_t clock, unsigned before, unsigned thread) const;
-  bool has_other_orders() const { return !brought_.empty(); }  // than barriers of the block and of warps
+  // Whether the thread's warp has learned of other warps since the block's last barrier: by a named barrier, say, or a
+  // flag.
+  bool knows_other_warps(unsigned thread) const { return learned_in_[thread / 32] == interval_; }
 
   // Whether this block has written any of these bytes. If it has, the others may be the padding of a structure.
   bool some_written(std::size_t begin, std::size_t size) const;
@@ -163,6 +165,7 @@ class Shadow {
   std::uint32_t& phases_in(Clocks& clocks, unsigned number) const { return clocks[blocks_ * threads + number]; }
 
   std::vector<Clocks> seen_by_warp_;
+  std::vector<std::uint32_t> learned_in_;  // [warp]: the interval in which it last learned of another one
   std::unordered_map<const void*, Clocks>
       brought_;  // of each that this block has used: what those that have arrived know
   std::unordered_map<const void*, Clocks> complete_;  // and what was known when the phases before were complete

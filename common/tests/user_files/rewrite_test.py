@@ -184,6 +184,10 @@ class Declarations(unittest.TestCase):
             "void host() { k<<<1, 2>>>(x, both, f); F a = both; }":
                 "void host() { ::simt::configure(k, 1, 2)(x, ::simt::of_both_sides(both), ::simt::in_host_code(f)); "
                 "F a = ::simt::of_both_sides(both); }",
+            "void host(int a, F b = f);": "void host(int a, F b = ::simt::on_this_side<false>(f));",
+            "struct S { F a = both, b{g<int>}; S() : a(f) {} };":
+                "struct S { F a = ::simt::on_this_side<true>(both), b{::simt::on_this_side<false>(g<int>)}; "
+                "S() : a(::simt::on_this_side<false>(f)) {} };",
         }.items():
             with self.subTest(text):
                 self.assertTrue(rewritten(functions + text).endswith(becomes), rewritten(functions + text))
@@ -192,7 +196,23 @@ class Declarations(unittest.TestCase):
                      "enum E { e, f }; void host() { use(f); }", "__device__ int f(float x); void host() { F a = f; }"):
             with self.subTest(text):
                 self.assertNotIn("in_host_code", rewritten(functions + text))
+        for text in ("__device__ int host(F b = f);", "struct S { int f = 0, a = f; };", "template <F a = f, int n = 3> struct S {};",
+                     "struct S { int f(int x); int a = f(3); };"):
+            with self.subTest(text):
+                self.assertNotIn("on_this_side", rewritten(functions + text))
         self.assertNotIn("in_host_code", rewritten(functions).replace("F a", "") + rewritten(functions + "__device__ F a = f, b[] = {f};"))
+
+    def test_of_device_variables_that_a_launch_names(self):
+        variables = "__device__ int n; __constant__ float t[4]; __managed__ int m[2]; __global__ void k(F...); "
+        for text, becomes in {
+            "void host() { k<<<1, 2>>>(&n, ::t, t + 1, x); }":
+                '(&::simt::address_for_a_kernel("n", n), ::simt::array_for_a_kernel("t", ::t), ::simt::array_for_a_kernel("t", t) + 1, x)',
+            "void host() { k<<<1, 2>>>(&t[1]); }": '(&::simt::address_for_a_kernel("t", t)[1])',
+            "void host() { k<<<1, 2>>>(t[1], x.t, sizeof(t), m, use(t)); }": "(t[1], x.t, sizeof(t), m, use(t))",
+            "__global__ void parent() { k<<<1, 2>>>(t); }": ")(t)",
+        }.items():
+            with self.subTest(text):
+                self.assertIn(becomes, rewritten(variables + text))
 
     def test_of_what_prints(self):
         self.assertEqual(rewritten('__device__ void f() { if (g()) std::printf("a(%d)", 1); else printf("b"); }'),

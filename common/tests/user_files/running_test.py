@@ -437,6 +437,26 @@ class Wrong(unittest.TestCase):
                 "2:1: error: host code calls depth(), which is the device's: it needs __host__ __device__",
             "const float weights[3] = {1, 2, 1};\n__global__ void k(float* x) {\n  *x = weights[threadIdx.x]; }\n":
                 "3:1: error: device code uses weights, an array of the host's: it needs __constant__ or __device__",
+            "__global__ void k(int* x) {}\n__global__ void l(int* x) {\n  k(x); }\n":
+                "3:1: error: device code calls the kernel k() as a function: a launch says <<<blocks, threads>>>, a function that both may "
+                "call has __device__",
+            "struct S {\n  static __global__ void k(int* x) {}\n};\n":
+                "2:1: error: the kernel k() is a member of a class: nvcc takes kernels outside classes",
+            both + "template <int (*F)(int)> __global__ void k(int* x) { *x = F(3); }\nvoid f() {\n  k<helper><<<1, 1>>>(nullptr); }\n":
+                "7:1: error: a kernel has helper() as a template argument, which is the host's: it needs __device__",
+            "__global__ void k(float* x) { extern __shared__ float s[]; *s = *x; }\n__global__ void l(int* x) { extern __shared__ int s[]; *s = *x; }\n":
+                "2:1: error: extern __shared__ s[] is of int here and of float above: nvcc takes one type for one name",
+            "__constant__ float3 g = make_float3(0, 1, 0);\n":
+                "1:1: error: a call, make_float3(), in the initial value of a variable of the device: it has to be known when the program is compiled",
+            "__device__ float root[] = {sqrtf(2)};\n":
+                "1:1: error: a call, sqrtf(), in the initial value of a variable of the device: it has to be known when the program is compiled",
+            "#include <iostream>\n__global__ void k() { std::cout << threadIdx.x; }\n":
+                "2:1: error: device code uses cout, which is the host's: kernels print with printf()",
+            both + "__global__ void k(int* x) { *x = std::max(*x, 3); }\n":
+                "5:1: error: device code calls std::max(), which is the host's: nvcc takes it with --expt-relaxed-constexpr, which may be said "
+                "here, too",
+            "int total;\nvoid f() { atomicAdd(&total, 1); }\n": "2:1: error: host code uses atomicAdd, which only device code has",
+            "int place() {\n  return threadIdx.x; }\n": "2:1: error: host code uses threadIdx, which only device code has",
         }
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "refused.cu"
@@ -474,6 +494,20 @@ class Wrong(unittest.TestCase):
                             "  cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); l<<<1, 1>>>(x); cudaFree(x); return y; }\n")
             reported = ran(Asked([str(file)], [], None, 30))
             self.assertEqual((reported.status, reported.failures, reported.mistakes), (7, [], []))
+            file.write_text(both + "#include <iostream>\n__device__ int one(int x) { return x + 1; }\n"
+                            "template <int (*F)(int)> __global__ void k(int* x) { extern __shared__ float s[]; *s = 2; *x = F(int(*s)); }\n"
+                            "template <class T> __global__ void l(T* x) { extern __shared__ float s[]; *s = 2; *x = std::max(*x, T(3)); }\n"
+                            "__global__ void m(unsigned* x) { extern __shared__ unsigned u[]; *u = 2; }\n"
+                            "__global__ void n(unsigned int* x) { extern __shared__ unsigned int u[]; *u = 2; }\n"
+                            "class S { int n; friend __global__ void m(unsigned* x); __device__ void n_() { this->n = 2; } };\n"
+                            "struct Grid { dim3 blockDim; int cout; int threads() { return blockDim.x; } __device__ int m() { return cout << 1; } };\n"
+                            "__device__ int lengths[2] = {sizeof(int), int(3)};\n"
+                            "inline int unused() { return threadIdx.x; }\nint sum(dim3 gridDim) { dim3 threadIdx(2); return gridDim.x + threadIdx.x; }\n"
+                            "int main() { int *x, y; cudaMalloc(&x, 4); auto f = [=] __device__ (int* x) { atomicAdd(x, threadIdx.x); };\n"
+                            "  k<one><<<1, 1, 4>>>(x); l<<<1, 1, 4>>>(x); cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); cudaFree(x);\n"
+                            "  std::cout << helper(2) << '\\n'; return std::max(y, 2) + sum(dim3(3)) + Grid{{4}}.threads(); }\n")
+            reported = ran(Asked([str(file)], ["-DSIMT_RELAXED_CONSTEXPR"], None, 30))
+            self.assertEqual((reported.status, reported.failures, reported.mistakes), (12, [], []))
 
     def test_a_long_complaint_is_cut(self):
         self.assertEqual(len(messages("\n".join(f"a.cu:{n}:1: error: no" for n in range(99)))), 21)

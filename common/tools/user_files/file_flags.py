@@ -88,6 +88,8 @@ def _for_gcc(passed: list[str]) -> list[str]:
             flags += [word for word in value.split(",") if word.startswith("-")]
         elif name in IN_THE_COMPILER:
             flags.append(IN_THE_COMPILER[name] + value)
+        elif name == "expt-relaxed-constexpr":
+            flags.append("-DSIMT_RELAXED_CONSTEXPR")  # simt-compile asks for it
         elif (name, value) == ("std", "c++23"):
             flags.append("-std=gnu++23")
         elif name not in WITH_A_VALUE | ALONE:

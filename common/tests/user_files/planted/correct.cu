@@ -124,6 +124,93 @@ CASE(chain_by_tickets) {
   expect(first<int>(data + 7 * N) == 8);
 }
 
+// Without a barrier of the block: by lanes of one warp; by warps that meet at a barrier of their own; and by warps that
+// tell each other by flags in shared memory.
+template <bool one_warp>
+__global__ void hand_over(int* data, volatile int* flag, int* out) {
+  const int n = one_warp ? 32 : 64, i = threadIdx.x;
+  if (i >= n) return;
+  const auto meet = [] {
+    if (one_warp)
+      __syncwarp();
+    else
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+  };
+  if (blockIdx.x == 0) {
+    data[i] = i;
+    if (one_warp) __threadfence();
+    meet();
+    if (i == 0) {
+      if (!one_warp) __threadfence();
+      *flag = 1;
+    }
+  } else {
+    if (i == 0) {
+      while (*flag == 0) {
+      }
+      __threadfence();
+    }
+    meet();
+    out[i] = data[n - 1 - i];
+  }
+}
+CASE(flag_behind_a_syncwarp) {
+  Zeros<int> data(N), flag(1), out(N);
+  hand_over<true><<<2, 128>>>(data, flag, out);
+}
+CASE(flag_behind_a_named_barrier) {
+  Zeros<int> data(N), flag(1), out(N);
+  hand_over<false><<<2, 128>>>(data, flag, out);
+}
+
+__global__ void from_warp_to_warp(int* data, volatile int* flag, int* out) {
+  __shared__ volatile int written, seen;
+  if (threadIdx.x == 0) written = seen = 0;
+  __syncthreads();
+  const auto pass_on = [](volatile int* from, volatile int* to) {
+    while (from && *from == 0) {
+    }
+    __threadfence();
+    if (to) *to = 1;
+  };
+  const bool first = blockIdx.x == 0;
+  if (threadIdx.x == 0) {
+    if (first) *data = 5;
+    pass_on(first ? nullptr : flag, first ? &written : &seen);
+  } else if (threadIdx.x == 32) {
+    pass_on(first ? &written : &seen, first ? flag : nullptr);
+    if (!first) *out = *data;
+  }
+}
+CASE(flag_behind_a_flag_in_shared_memory) {
+  Zeros<int> data(1), flag(1), out(1);
+  from_warp_to_warp<<<2, 64>>>(data, flag, out);
+  expect(first<int>(out) == 5);
+}
+
+__global__ void under_a_lock_of_the_block(int* lock, float* sums) {
+  for (int turn = 0; turn < 20; ++turn) {
+    if (threadIdx.x == 0) {
+      while (atomicCAS(lock, 0, 1) != 0) {
+      }
+      __threadfence();
+    }
+    __syncthreads();
+    sums[threadIdx.x] += 1;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();
+      atomicExch(lock, 0);
+    }
+  }
+}
+CASE(sums_under_a_lock_of_the_block) {
+  Zeros<int> lock(1);
+  Zeros<float> sums(N);
+  under_a_lock_of_the_block<<<16, N>>>(lock, sums);
+  expect(first<float>(sums) == 320);
+}
+
 __global__ void under_a_lock(int* lock, int* counter) {
   if (threadIdx.x != 0) return;
   while (atomicCAS(lock, 0, 1) != 0) {
@@ -299,6 +386,36 @@ CASE(grid_barrier) {
   void* arguments[] = {&px, &pout};
   cudaLaunchCooperativeKernel(reinterpret_cast<void*>(of_the_grid), dim3(4), dim3(N), arguments, 0, nullptr);
 }
+
+// One block clears what all add to; the others know of it by the grid's barrier, or by a flag.
+template <bool by_flag>
+__global__ void cleared_by_one_block(int* sum, int* flag) {
+  if (threadIdx.x == 0 && blockIdx.x == 0) {
+    *sum = 0;
+    if (by_flag) {
+      __threadfence();
+      atomicExch(flag, 1);
+    }
+  } else if (by_flag && threadIdx.x == 0) {
+    while (atomicAdd(flag, 0) == 0) {
+    }
+    __threadfence();
+  }
+  if (!by_flag) cg::this_grid().sync();
+  if (threadIdx.x == 0) atomicAdd(sum, 1);
+}
+template <bool by_flag>
+static void clear_and_add() {
+  Zeros<int> sum(1), flag(1);
+  int *psum = sum, *pflag = flag;
+  void* arguments[] = {&psum, &pflag};
+  for (int i = 0; i < 2; ++i)
+    cudaLaunchCooperativeKernel(reinterpret_cast<void*>(cleared_by_one_block<by_flag>), dim3(4), dim3(N), arguments, 0,
+                                nullptr);
+  expect(first<int>(sum) == 4);
+}
+CASE(sum_that_is_cleared_before_a_grid_barrier) { clear_and_add<false>(); }
+CASE(sum_that_is_cleared_before_a_flag) { clear_and_add<true>(); }
 
 __global__ void named(int* out) {
   __shared__ int place[32];
@@ -824,6 +941,28 @@ CASE(streams_in_order_by_an_event) {
   cudaStreamDestroy(other);
 }
 
+__global__ void add_one(int* sum) { atomicAdd(sum, 1); }
+CASE(sum_of_two_streams_behind_its_clearing) {
+  Zeros<int> sum(1);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one), cudaStreamCreate(&other);
+  cudaEvent_t cleared;
+  cudaEventCreate(&cleared);
+  cudaDeviceSynchronize();
+  for (int i = 0; i < 3; ++i) {
+    cudaMemsetAsync(sum, 0, sizeof(int), one);
+    cudaEventRecord(cleared, one);
+    add_one<<<2, N, 0, one>>>(sum);
+    cudaStreamWaitEvent(other, cleared, 0);
+    add_one<<<2, N, 0, other>>>(sum);
+    cudaStreamSynchronize(one);
+    cudaStreamSynchronize(other);
+  }
+  expect(first<int>(sum) == 4 * N);
+  cudaEventDestroy(cleared);
+  cudaStreamDestroy(one), cudaStreamDestroy(other);
+}
+
 CASE(default_stream_waits_for_others) {
   Zeros<int> x(N), y(N);
   cudaStream_t one;
@@ -1118,6 +1257,74 @@ CASE(variables_of_the_host_with_a_device_variable_s_name) {
   cudaMemset(address, 0, sizeof nodes);
   cudaFree(of_the_host);
   cudaFree(of_both);
+}
+
+// Device variables, and functions, by names that are another thing's on the host, or in kernels.
+__device__ int shared_counter, table_of_the_device[N];
+__managed__ int managed_table[N];
+__global__ void add_to(int* counter, const int* table) { atomicAdd(counter, table[threadIdx.x]); }
+static void add_on_the_host_s_way(int* shared_counter, const int* table_of_the_device) {
+  add_to<<<1, N>>>(shared_counter, table_of_the_device);
+}
+CASE(device_variables_by_their_addresses) {
+  void *counter, *table;
+  cudaGetSymbolAddress(&counter, shared_counter), cudaGetSymbolAddress(&table, table_of_the_device);
+  add_to<<<1, N>>>(static_cast<int*>(counter), static_cast<int*>(table));
+  add_to<<<1, N>>>(static_cast<int*>(counter), managed_table);
+  Zeros<int> own_counter(1), own_table(N);
+  add_on_the_host_s_way(own_counter, own_table);
+  add_to<<<1, 32>>>(&own_counter.memory[0], &own_table.memory[1]);
+}
+
+using Function = int (*)(int);
+__device__ int square(int x) { return x * x; }
+__host__ __device__ int doubled_by(int x, Function f = square) { return f(x) * 2; }
+struct Layer {
+  Function function = square;
+};
+struct Scaled {
+  Function function;
+  int scale;
+  __host__ __device__ Scaled(int scale) : function(square), scale(scale) {}
+};
+__device__ Layer layer_of_the_device;
+__global__ void apply_all(int* out) {
+  const Scaled scaled(2);
+  *out = Layer().function(2) + layer_of_the_device.function(3) + scaled.scale * scaled.function(4) + doubled_by(5);
+}
+CASE(functions_that_kernels_take_where_the_host_could) {
+  Zeros<int> out(1);
+  apply_all<<<1, 1>>>(out);
+  expect(first<int>(out) == 4 + 9 + 32 + 50);
+}
+
+// Arguments that host code converts and copies, and operators of both sides that are declared and defined apart.
+struct Vector {
+  float x, y;
+  __host__ __device__ Vector operator+(Vector other) const;
+  Vector& operator=(const Vector&) = default;
+  bool near(Vector other) const { return std::abs(x - other.x) + std::abs(y - other.y) < 1e-6f; }
+};
+Vector Vector::operator+(Vector other) const { return {x + other.x, y + other.y}; }
+__host__ __device__ Vector operator*(float factor, Vector v);
+Vector operator*(float factor, Vector v) { return {factor * v.x, factor * v.y}; }
+struct Scale {
+  Scale(float by) : by(by) {}
+  Scale(const Scale& other) : by(other.by) {}
+  ~Scale() {}
+  operator float() const { return by; }
+  __device__ Vector operator()(Vector v) const { return by * v; }
+  float by;
+};
+template <class T>
+__global__ void step_by(T* p, const T* v, Scale scale, float more = 1) {
+  p[threadIdx.x] = p[threadIdx.x] + more * scale(v[threadIdx.x]);
+}
+CASE(operators_of_both_sides) {
+  Zeros<Vector> p(N), v(N);
+  step_by<<<1, N>>>(p.memory, v.memory, Scale(2));
+  step_by<Vector><<<1, N>>>(p.memory, v.memory, 2.5f, Scale(3));
+  expect(first<Vector>(p).near(first<Vector>(v) + 2.f * Vector{0, 0}));
 }
 
 // A graph of two streams that wait for each other's events, launched in a third one.

@@ -66,6 +66,14 @@ CASE(copy_to_a_bare_name) {
   cudaMemcpy(counts, ones, sizeof ones, cudaMemcpyHostToDevice);  // copy_to_a_bare_name
   use_variables<<<1, 1>>>(zeros<float>(1));
 }
+__global__ void weigh(float* x, const float* weights) { x[threadIdx.x] *= weights[threadIdx.x % 4]; }
+CASE(constant_table_by_its_name) {
+  weigh<<<1, N>>>(zeros<float>(N), factors);  // constant_table_by_its_name
+}
+__global__ void count_in(int* counter) { atomicAdd(counter, 1); }
+CASE(device_variable_by_its_address) {
+  count_in<<<1, N>>>(&total);  // device_variable_by_its_address
+}
 CASE(memory_for_a_device_variable) {
   cudaMalloc(&scratch, 4 * N);  // memory_for_a_device_variable
   use_scratch<<<1, N>>>();
@@ -320,6 +328,20 @@ CASE(cleared_in_another_stream) {
   cudaStreamCreate(&other);
   cudaMemsetAsync(x, 0, N * sizeof(int), one);  // cleared_in_another_stream
   add<<<1, N, 0, other>>>(x);
+}
+
+__global__ void count(int* bins, const int* x) {
+  atomicAdd(&bins[x[threadIdx.x] % 8], 1);  // bins_cleared_in_one_of_two_streams
+}
+CASE(bins_cleared_in_one_of_two_streams) {
+  int *x = zeros<int>(N), *bins = zeros<int>(8);
+  cudaStream_t one, other;
+  cudaStreamCreate(&one);
+  cudaStreamCreate(&other);
+  cudaDeviceSynchronize();
+  cudaMemsetAsync(bins, 0, 8 * sizeof(int), one);
+  count<<<1, N, 0, one>>>(bins, x);
+  count<<<1, N, 0, other>>>(bins, x);
 }
 
 // ---- the default stream, which does not wait for those that are non-blocking
@@ -756,6 +778,16 @@ CASE(result_half_written) {
   cudaMalloc(&x, sizeof host);
   fill<<<1, N>>>(x, 1);
   cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);  // result_half_written
+  cudaFree(x);
+}
+
+__global__ void fill_rows(float* x, int width) { x[blockIdx.x * width + threadIdx.x] = 1; }
+CASE(rows_without_their_pitch) {
+  float *x, host[8][100];
+  std::size_t pitch;
+  cudaMallocPitch(&x, &pitch, sizeof host[0], 8);
+  fill_rows<<<8, 100>>>(x, 100);
+  cudaMemcpy2D(host, sizeof host[0], x, pitch, sizeof host[0], 8, cudaMemcpyDeviceToHost);  // rows_without_their_pitch
   cudaFree(x);
 }
 

@@ -345,6 +345,14 @@ CASE(copy_of_nothing) {
 __global__ void count(int* counter) { (*counter)++; }  // counter_of_blocks
 CASE(counter_of_blocks) { count<<<4, 1>>>(zeros<int>(1)); }
 
+// In the order in which the engine runs them, no addition is lost.
+__global__ void sum_that_is_cleared(int* sum) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *sum = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) atomicAdd(sum, 1);  // sum_that_one_block_clears
+}
+CASE(sum_that_one_block_clears) { sum_that_is_cleared<<<4, N>>>(zeros<int>(1)); }
+
 __global__ void count_in_block(int* counter) { *counter = *counter + 1; }  // counter_of_threads
 CASE(counter_of_threads) { count_in_block<<<1, N>>>(zeros<int>(1)); }
 
@@ -380,6 +388,69 @@ __global__ void sum_by_last(float* partial, int* arrived, float* out) {
   if (last) atomicAdd(out, partial[threadIdx.x]);  // last_block_without_a_fence
 }
 CASE(last_block_without_a_fence) { sum_by_last<<<8, 8>>>(zeros<float>(8), zeros<int>(1), zeros<float>(1)); }
+
+// The fence is that of thread 0, and no barrier lies before it.
+__global__ void rows_by_last(float* partial, int* arrived, float* out) {
+  __shared__ bool last;
+  partial[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(arrived, 1) == int(gridDim.x) - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  float sum = 0;
+  for (int b = 0; b < gridDim.x; ++b) sum += partial[b * blockDim.x + threadIdx.x];  // last_block_without_a_barrier
+  out[threadIdx.x] = sum;
+}
+CASE(last_block_without_a_barrier) { rows_by_last<<<40, N>>>(zeros<float>(40 * N), zeros<int>(1), zeros<float>(N)); }
+
+template <bool before, bool behind>
+__device__ void hand_over(int* data, volatile int* flag) {
+  if (blockIdx.x == 0) {
+    data[threadIdx.x] = threadIdx.x;
+    if (before) __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence();
+      *flag = 1;
+    }
+  } else {
+    if (threadIdx.x == 0) {
+      while (*flag == 0) {
+      }
+      __threadfence();
+    }
+    if (behind) __syncthreads();
+  }
+}
+__global__ void told_too_early(int* data, volatile int* flag, int* out) {
+  hand_over<false, true>(data, flag);
+  if (blockIdx.x == 1) out[threadIdx.x] = data[N - 1 - threadIdx.x];  // flag_without_a_barrier
+}
+CASE(flag_without_a_barrier) { told_too_early<<<2, N>>>(zeros<int>(N), zeros<int>(1), zeros<int>(N)); }
+
+__global__ void only_one_has_waited(int* data, volatile int* flag, int* out) {
+  hand_over<true, false>(data, flag);
+  if (blockIdx.x == 1) out[threadIdx.x] = data[N - 1 - threadIdx.x];  // flag_that_one_thread_has_waited_for
+}
+CASE(flag_that_one_thread_has_waited_for) {
+  only_one_has_waited<<<2, N>>>(zeros<int>(N), zeros<int>(1), zeros<int>(N));
+}
+
+__global__ void unlocked_too_early(int* lock, float* sums) {
+  if (threadIdx.x == 0) {
+    while (atomicCAS(lock, 0, 1) != 0) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  sums[threadIdx.x] += blockIdx.x;  // lock_released_without_a_barrier
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicExch(lock, 0);
+  }
+}
+CASE(lock_released_without_a_barrier) { unlocked_too_early<<<8, N>>>(zeros<int>(1), zeros<float>(N)); }
 
 __global__ void through_global(int* scratch, int* out) {
   scratch[threadIdx.x] = threadIdx.x;
@@ -567,6 +638,39 @@ CASE(table_of_device_functions) {
   apply_chosen<<<1, N>>>(zeros<int>(N));
 }
 
+struct Layer {
+  int size = N;
+  Function function = square;
+};
+struct ScaledLayer {
+  Function function;
+  int scale;
+  ScaledLayer() : function(square), scale(2) {}
+};
+__global__ void apply_member(int* x, Layer layer) {
+  x[threadIdx.x] = layer.function(x[threadIdx.x]);  // function_that_a_member_begins_with
+}
+CASE(function_that_a_member_begins_with) { apply_member<<<1, N>>>(zeros<int>(N), Layer()); }
+__global__ void apply_scaled(int* x, ScaledLayer layer) {
+  x[threadIdx.x] = layer.scale * layer.function(x[threadIdx.x]);  // function_in_a_constructor_s_list
+}
+CASE(function_in_a_constructor_s_list) { apply_scaled<<<1, N>>>(zeros<int>(N), ScaledLayer()); }
+__global__ void apply_given(int* x, Function f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // function_as_a_default_argument
+}
+static void apply_to_zeros(Function f = square) { apply_given<<<1, N>>>(zeros<int>(N), f); }
+CASE(function_as_a_default_argument) { apply_to_zeros(); }
+
+struct Pair {
+  int a, b;
+  int sum() const { return a + b; }  // member_of_the_host
+};
+Pair operator-(Pair x) { return {-x.a, -x.b}; }  // operator_of_the_host
+__global__ void negated(Pair* x) { x[threadIdx.x] = -x[threadIdx.x]; }
+CASE(operator_of_the_host) { negated<<<1, N>>>(zeros<Pair>(N)); }
+__global__ void sums_of_pairs(int* out, const Pair* x) { out[threadIdx.x] = x[threadIdx.x].sum(); }
+CASE(member_of_the_host) { sums_of_pairs<<<1, N>>>(zeros<int>(N), zeros<Pair>(N)); }
+
 template <class F>
 __global__ void apply_any(int* x, F f) {
   x[threadIdx.x] = f(x[threadIdx.x]);  // function_of_both_sides_as_an_argument
@@ -597,6 +701,16 @@ CASE(object_of_the_host) {
   cudaMemcpy(copied, &square, sizeof square, cudaMemcpyHostToDevice);
   area_of<<<1, 1>>>(static_cast<Shape*>(copied), zeros<float>(1));
 }
+
+struct Drawing {
+  int count = 2;
+  Square squares[2] = {Square(2), Square(3)};
+};
+__global__ void areas_in(Drawing drawing, float* out) {
+  const Shape* const shape = &drawing.squares[threadIdx.x % drawing.count];
+  out[threadIdx.x] = shape->area();  // objects_of_the_host_in_an_argument
+}
+CASE(objects_of_the_host_in_an_argument) { areas_in<<<1, N>>>(Drawing(), zeros<float>(N)); }
 
 __global__ void areas_of(Shape** shapes, float* out) {
   out[threadIdx.x] = shapes[threadIdx.x]->area();  // managed_objects_of_the_host

@@ -1,6 +1,7 @@
 // Mistakes with what CUDA's libraries give to kernels, one a case. planted_test.py has the words that have to be said.
 #include <cooperative_groups.h>
 #include <cublas_v2.h>
+#include <curand.h>
 
 #include <cub/cub.cuh>
 #include <cuda/barrier>
@@ -97,6 +98,15 @@ CASE(matrix_that_nobody_wrote) {
   cublasHandle_t handle;
   cublasCreate(&handle);
   cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &one, b, 4);  // matrix_that_nobody_wrote
+}
+
+// ---- cuRAND
+
+CASE(odd_number_of_normals) {
+  curandGenerator_t generator;
+  curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT);
+  curandGenerateUniform(generator, zeros<float>(1001), 1001);
+  curandGenerateNormal(generator, zeros<float>(1001), 1001, 0, 1);  // odd_number_of_normals
 }
 
 // ---- others
