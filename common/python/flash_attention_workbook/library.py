@@ -64,9 +64,6 @@ def _load(path):
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        if "static TLS" in str(error):
-            raise ImportError(f"cannot load {path}: it is the SIMT engine's, and Python has to be started with "
-                              "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=262144") from None
         raise ImportError(f"cannot load {path} ({error}): build it with `cmake --preset cuda && cmake --build --preset "
                           f"cuda --target flash_attention_workbook`, or set {LIBRARY_VARIABLE}") from None
 

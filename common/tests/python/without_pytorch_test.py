@@ -47,13 +47,6 @@ class Imports(unittest.TestCase):
                              r"one Python; install the package again \(pip install \.\)[^\n]*$"):
             imported(mock.MagicMock(__version__="2.11"), operators=None)
 
-    def test_an_engine_that_comes_too_late(self):
-        late = OSError("lib.so: cannot allocate memory in static TLS block")
-        with mock.patch.object(ctypes, "CDLL", side_effect=late), self.assertRaisesRegex(
-                ImportError, "^cannot load .*: it is the SIMT engine's, and Python has to be started with "
-                             "GLIBC_TUNABLES=[^\\n]*$"):
-            imported(mock.MagicMock())
-
 
 class Declarations(unittest.TestCase):
     @classmethod
