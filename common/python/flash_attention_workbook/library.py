@@ -56,8 +56,10 @@ def _find():
     """The library named in the environment, else the one beside this file, else the one that the `cuda` preset
     builds."""
     here = pathlib.Path(__file__).resolve().parent
-    installed, built = here / LIBRARY, here.parents[2] / "build" / "cuda" / "common" / "capi" / LIBRARY
-    return pathlib.Path(os.environ.get(LIBRARY_VARIABLE) or (installed if installed.exists() else built))
+    if named := os.environ.get(LIBRARY_VARIABLE):
+        return pathlib.Path(named)
+    installed = here / LIBRARY
+    return installed if installed.exists() else here.parents[2] / "build" / "cuda" / "common" / "capi" / LIBRARY
 
 
 def _load(path):

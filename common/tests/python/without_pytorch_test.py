@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -40,6 +41,17 @@ class Imports(unittest.TestCase):
                                     "^libc.so.6 is not the workbook's library, or not of this version: it has no "
                                     "faw_version$"):
             imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
+
+    def test_where_it_is_installed(self):
+        """Right below the root, too, as `pip install --target /app` does."""
+        library = os.environ["FLASH_ATTENTION_WORKBOOK_LIBRARY"]
+        module = imported(mock.MagicMock()).library
+        with tempfile.TemporaryDirectory(dir="/tmp") as place, \
+                mock.patch.dict(os.environ, FLASH_ATTENTION_WORKBOOK_LIBRARY=""), \
+                mock.patch.object(module, "__file__", f"{place}/library.py"):
+            beside = Path(place) / module.LIBRARY
+            beside.symlink_to(library)
+            self.assertEqual(module._find(), beside)
 
     def test_no_operators(self):
         with self.assertRaisesRegex(
