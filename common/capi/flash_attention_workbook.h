@@ -22,8 +22,7 @@
  * synchronise, and a CUDA graph can capture them. Any thread may call any function at any time; nothing throws.
  *
  * A library of the `cpu` preset runs the kernels on the SIMT engine: pointers are then to its memory or to the host's
- * own, there are no streams, and the result is there on return. Its shared memory is thread-local: a program that loads
- * it late, with dlopen, has to be started with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=262144.
+ * own, there are no streams, and the result is there on return.
  */
 #ifndef FLASH_ATTENTION_WORKBOOK_H
 #define FLASH_ATTENTION_WORKBOOK_H

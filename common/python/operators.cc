@@ -109,12 +109,17 @@ std::string as_given(at::IntArrayRef axes, bool packed) {
   return part(at::IntArrayRef(std::array<int64_t, 3>{axes[2], axes[1], axes[3]}));
 }
 
-void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool packed, bool in_e4m3 = false) {
-  CHECK_VALUE(tensor.device().type() == device_type || (!tensor.is_same(q) && tensor.device() == q.device()), name,
-              " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA", " tensor",
-              device_type == c10::kCPU ? ", as the library is the SIMT engine's" : "");
+void check_device(const char* name, const Tensor& tensor, const Tensor& q) {
   CHECK_VALUE(tensor.device() == q.device(), name, " is on ", tensor.device(), " and q is on ", q.device(),
               ": all tensors must be on one device");
+}
+
+void check_tensor(const char* name, const Tensor& tensor, const Tensor& q, bool packed, bool in_e4m3 = false) {
+  CHECK_VALUE(tensor.device().type() == device_type || tensor.device().is_meta() ||
+                  (!tensor.is_same(q) && tensor.device() == q.device()),
+              name, " is on ", tensor.device(), ": it must be a ", device_type == c10::kCPU ? "CPU" : "CUDA", " tensor",
+              device_type == c10::kCPU ? ", as the library is the SIMT engine's" : "");
+  check_device(name, tensor, q);
   CHECK_VALUE(!in_e4m3 || tensor.scalar_type() == at::kFloat8_e4m3fn, name, " is ", dtype_name(tensor),
               ": supported is torch.float8_e4m3fn");
   CHECK_VALUE(in_e4m3 || tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16, name, " is ",
@@ -168,11 +173,11 @@ void check_axes(const char* name, const Tensor& tensor, bool packed) {
 
 // fp32 and contiguous, such as lse or a table of RoPE.
 const float* check_fp32(const char* name, const Tensor& tensor, at::IntArrayRef shape, const Tensor& q) {
-  CHECK_VALUE(tensor.scalar_type() == at::kFloat && tensor.sizes() == shape && tensor.is_contiguous() &&
-                  tensor.device() == q.device(),
-              name, " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(),
-              ": it must be torch.float32 ", shape, ", contiguous, on ", q.device());
-  return tensor.const_data_ptr<float>();
+  check_device(name, tensor, q);
+  CHECK_VALUE(tensor.scalar_type() == at::kFloat && tensor.sizes() == shape && tensor.is_contiguous(), name, " is ",
+              dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(), ": it must be torch.float32 ", shape,
+              ", contiguous, on ", q.device());
+  return static_cast<const float*>(tensor.const_data_ptr());
 }
 
 // What models add to attention (faw_extras), as the operators take it.
@@ -194,15 +199,13 @@ struct Extras {
 };
 
 // Where packed sequences begin. What these numbers are only the kernels can know, and the engine.
-const int* check_cu_seqlens(const char* name, const Tensor& tensor, int64_t size, const Tensor& q) {
-  CHECK_VALUE(tensor.device() == q.device(), name, " is on ", tensor.device(), " and q is on ", q.device(),
-              ": all tensors must be on one device");
+void check_cu_seqlens(const char* name, const Tensor& tensor, int64_t size, const Tensor& q) {
+  check_device(name, tensor, q);
   CHECK_VALUE(tensor.scalar_type() == at::kInt, name, " is ", dtype_name(tensor), ": it must be torch.int32");
   CHECK_VALUE(tensor.dim() == 1 && tensor.size(0) >= 1 && tensor.is_contiguous(), name, " has shape ", tensor.sizes(),
               ": it must be [sequences + 1], contiguous");
   CHECK_VALUE(tensor.size(0) == size, "cu_seqlens_q has ", size, " numbers and ", name, " has ", tensor.size(0),
               ": both must have one more than there are sequences");
-  return tensor.const_data_ptr<int>();
 }
 
 // A block mask: [masks of batches, of heads, R + 1 + C + 1], [2, listed, 2], [2, cut, 128, 4]. What these numbers are,
@@ -220,10 +223,11 @@ void check_blocks(const Extras& extras, const Tensor& q, const Tensor& k) {
   const std::array<int64_t, 3> listed = {2, part(extras.block_tiles, 1), 2};
   const std::array<int64_t, 4> bits = {2, part(extras.block_bits, 1), FAW_BLOCK, FAW_BLOCK / 32};
   const auto check = [&](const char* name, const Tensor& tensor, at::IntArrayRef shape) {
-    CHECK_VALUE(tensor.scalar_type() == at::kInt && tensor.sizes() == shape && tensor.is_contiguous() &&
-                    tensor.device() == q.device() && aligned(tensor),
-                name, " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(),
-                ": it must be torch.int32 ", shape, ", contiguous, on ", q.device(), ", as block_mask() makes it");
+    check_device(name, tensor, q);
+    CHECK_VALUE(
+        tensor.scalar_type() == at::kInt && tensor.sizes() == shape && tensor.is_contiguous() && aligned(tensor), name,
+        " is ", dtype_name(tensor), " ", tensor.sizes(), " on ", tensor.device(), ": it must be torch.int32 ", shape,
+        ", contiguous, on ", q.device(), ", as block_mask() makes it");
   };
   check("blocks.begin", *extras.block_begin, begin);
   check("blocks.tiles", *extras.block_tiles, listed);
@@ -421,6 +425,9 @@ const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const
 
 // --- The kernels of the operators ------------------------------------------------------------------------------------
 
+// PyTorch's meta and fake tensors have no numbers: a call of them is checked, and has results of theirs.
+bool has_values(const Tensor& tensor) { return !tensor.storage().device().is_meta(); }
+
 void* current_stream([[maybe_unused]] const Tensor& q) {
 #ifdef WORKBOOK_SIMT
   return nullptr;
@@ -476,6 +483,11 @@ faw_problem with_tables(const Plan& plan, const Tensor& q, const MaybeTensor& co
   return problem;
 }
 
+template <class Number>
+const Number* numbers_of(const MaybeTensor& tensor) {  // whose type has been checked; no address if it has no values
+  return static_cast<const Number*>(tensor->const_data_ptr());
+}
+
 // The extras of a call: those numbers, and where the tensors lie if one of them is not contiguous.
 struct ExtrasOfACall {
   std::array<faw_strides, 8> strides = {};
@@ -491,14 +503,14 @@ struct ExtrasOfACall {
     any = from.window_left != -1 || from.window_right != -1 || from.softcap != 0 || from.alibi || from.sink ||
           from.blocks();
     if (from.blocks()) {
-      extras.block_begin = from.block_begin->const_data_ptr<int>();
-      extras.block_tiles = from.block_tiles->const_data_ptr<int>();
-      extras.block_bits = reinterpret_cast<const unsigned*>(from.block_bits->const_data_ptr<int>());
+      extras.block_begin = numbers_of<int>(from.block_begin);
+      extras.block_tiles = numbers_of<int>(from.block_tiles);
+      extras.block_bits = numbers_of<unsigned>(from.block_bits);
       add_block_sizes(extras, from);
     }
     if (!from.packed()) return;
-    extras.cu_seqlens_q = from.cu_seqlens_q->const_data_ptr<int>();
-    extras.cu_seqlens_k = from.cu_seqlens_k->const_data_ptr<int>();
+    extras.cu_seqlens_q = numbers_of<int>(from.cu_seqlens_q);
+    extras.cu_seqlens_k = numbers_of<int>(from.cu_seqlens_k);
     extras.total_q = int(q.size(2)), extras.total_k = total_k, extras.zero_rest = 1;
   }
   void add_strides(Lie lie, const std::vector<std::pair<const faw_strides * faw_extras::*, const Tensor&>>& tensors) {
@@ -535,6 +547,7 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
   problem.extras = of_call.given();
   const Tensor lse =
       at::empty(plan.writes_lse ? q.sizes().slice(0, 3) : at::IntArrayRef(0), q.options().dtype(at::kFloat));
+  if (!has_values(q)) return {o, lse};
   if (is_empty(q, k, extras)) {
     o.zero_();
     if (sink && plan.writes_lse)
@@ -591,6 +604,7 @@ std::tuple<Tensor, Tensor> forward_e4m3(const Tensor& q, const Tensor& k, const 
   require(faw_forward_e4m3_workspace(chapter.c_str(), named, &asked, &bytes));
   const Tensor o = at::empty(q.sizes(), q.options().dtype(out_dtype));
   const Tensor lse = at::empty(q.sizes().slice(0, 3), q.options().dtype(at::kFloat));
+  if (!has_values(q)) return {o, lse};
   if (q.numel() == 0 || k.numel() == 0) {
     o.zero_();
     lse.fill_(-std::numeric_limits<float>::infinity());
@@ -632,6 +646,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
   const Tensor d_sink = at::empty({sink ? q.size(1) : 0}, q.options().dtype(at::kFloat));
   ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
+  if (!has_values(q)) return {dq, dk, dv, d_sink};
   if (is_empty(q, k, extras)) {
     for (const Tensor& gradient : {dq, dk, dv, d_sink}) gradient.zero_();
     spoil_if_lists_are_wrong({dq, dk, dv, d_sink}, extras, q, k);
@@ -903,7 +918,11 @@ PyObject* tuple_of(std::tuple<Tensors...> tensors) {
   return std::apply(wrapped, tensors).release().ptr();
 }
 
+// How a function for Python calls: through the dispatcher, or the kernel itself, which checks tensors without values.
+enum class Call { dispatched, kernel };
+
 // The operator, as torch.ops.flash_attention_workbook.forward.default, with these 23 arguments in order.
+template <Call call>
 PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   TORCH_CHECK_TYPE(count == 23, message("forward takes 23 arguments: it was given ", count));
@@ -927,15 +946,19 @@ PyObject* python_forward(PyObject*, PyObject* const* arguments, Py_ssize_t count
   std::tuple<Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
-    output = call_forward(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
-                          window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
-                          block_begin, block_tiles, block_bits);
+    const auto run = [](const auto&... given) {
+      return call == Call::kernel ? forward(given...) : call_forward(given...);
+    };
+    output = run(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left,
+                 window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+                 block_begin, block_tiles, block_bits);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS
 }
 
 // The operator backward, likewise, with its 24 arguments in order.
+template <Call call>
 PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   TORCH_CHECK_TYPE(count == 24, message("backward takes 24 arguments: it was given ", count));
@@ -959,15 +982,19 @@ PyObject* python_backward(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   std::tuple<Tensor, Tensor, Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
-    output = call_backward(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left, window_right,
-                           softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin,
-                           block_tiles, block_bits);
+    const auto run = [](const auto&... given) {
+      return call == Call::kernel ? backward(given...) : call_backward(given...);
+    };
+    output =
+        run(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left, window_right, softcap, alibi,
+            sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS
 }
 
 // The operator forward_e4m3, likewise, with its 11 arguments in order.
+template <Call call>
 PyObject* python_forward_e4m3(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   TORCH_CHECK_TYPE(count == 11, message("forward_e4m3 takes 11 arguments: it was given ", count));
@@ -985,18 +1012,28 @@ PyObject* python_forward_e4m3(PyObject*, PyObject* const* arguments, Py_ssize_t 
   std::tuple<Tensor, Tensor> output;
   {
     const py::gil_scoped_release others_may_run;
-    output = call_forward_e4m3(q, k, v, q_scale, k_scale, v_scale, causal, scale, *chapter, rung, out_dtype);
+    const auto run = [](const auto&... given) {
+      return call == Call::kernel ? forward_e4m3(given...) : call_forward_e4m3(given...);
+    };
+    output = run(q, k, v, q_scale, k_scale, v_scale, causal, scale, *chapter, rung, out_dtype);
   }
   return tuple_of(std::move(output));
   END_HANDLE_TH_ERRORS
 }
 
-PyMethodDef functions[] = {
-    {"forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_forward)), METH_FASTCALL, nullptr},
-    {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_backward)), METH_FASTCALL, nullptr},
-    {"forward_e4m3", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_forward_e4m3)), METH_FASTCALL,
-     nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+using Function = PyObject*(PyObject*, PyObject* const*, Py_ssize_t);
+
+PyMethodDef named(const char* name, Function* function) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL, nullptr};
+}
+
+PyMethodDef functions[] = {named("forward", python_forward<Call::dispatched>),
+                           named("backward", python_backward<Call::dispatched>),
+                           named("forward_e4m3", python_forward_e4m3<Call::dispatched>),
+                           named("check_forward", python_forward<Call::kernel>),
+                           named("check_backward", python_backward<Call::kernel>),
+                           named("check_forward_e4m3", python_forward_e4m3<Call::kernel>),
+                           {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "_operators", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
 

@@ -57,17 +57,16 @@ def _find():
     """The library named in the environment, else the one beside this file, else the one that the `cuda` preset
     builds."""
     here = pathlib.Path(__file__).resolve().parent
-    installed, built = here / LIBRARY, here.parents[2] / "build" / "cuda" / "common" / "capi" / LIBRARY
-    return pathlib.Path(os.environ.get(LIBRARY_VARIABLE) or (installed if installed.exists() else built))
+    if named := os.environ.get(LIBRARY_VARIABLE):
+        return pathlib.Path(named)
+    installed = here / LIBRARY
+    return installed if installed.exists() else here.parents[2] / "build" / "cuda" / "common" / "capi" / LIBRARY
 
 
 def _load(path):
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        if "static TLS" in str(error):
-            raise ImportError(f"cannot load {path}: it is the SIMT engine's, and Python has to be started with "
-                              "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=262144") from None
         raise ImportError(f"cannot load {path} ({error}): build it with `cmake --preset cuda && cmake --build --preset "
                           f"cuda --target flash_attention_workbook`, or set {LIBRARY_VARIABLE}") from None
 

@@ -1,6 +1,8 @@
 """The functions of tensors, and what a compiler must know of the two operators behind them, which are in
 operators.cc."""
 
+import contextlib
+
 import torch
 import torch.utils.flop_counter
 
@@ -136,14 +138,36 @@ def backward(q, k, v, o, lse, d_o, causal=False, scale=None, chapter=None, rung=
     return gradients[:3] if sink is None else gradients
 
 
+def _check(kernel, *arguments):
+    """Has the kernel refuse what it would refuse with values. Where sizes are symbols, for those of the call that is
+    recorded; and for none where they are not known. A library for GPUs does not say without a GPU who would run."""
+    def is_symbol(x):
+        return isinstance(x, torch.SymInt)
+
+    def axes(x):
+        return (*x.shape, *x.stride()) if isinstance(x, torch.Tensor) else ()
+
+    def number(x):
+        return x.node.hint if is_symbol(x) else x
+
+    def with_numbers(x):
+        if not any([is_symbol(axis) for axis in axes(x)]):
+            return number(x)
+        return torch.empty_strided([*map(number, x.shape)], [*map(number, x.stride())], dtype=x.dtype, device=x.device)
+
+    if any([number(axis) is None for x in arguments for axis in (axes(x) or [x]) if is_symbol(axis)]):
+        return
+    with contextlib.suppress(RuntimeError):
+        kernel(*map(with_numbers, arguments))
+
+
 @torch.library.register_fake("flash_attention_workbook::forward")
 def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung, window_left=-1, window_right=-1,
       softcap=0.0, alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0,
       block_begin=None, block_tiles=None, block_bits=None):
-    for name, tensor in (("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k),
-                         ("blocks.begin", block_begin), ("blocks.tiles", block_tiles), ("blocks.bits", block_bits)):
-        if tensor is not None and tensor.device != q.device:  # of several devices PyTorch asks "meta" first
-            raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
+    _check(_operators.check_forward, q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backward_rung,
+           window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+           block_begin, block_tiles, block_bits)
     writes_lse = chapter is None or library.has("lse", chapter, rung)
     head_dim = v.shape[-1]  # which may be less than q's, and not more
     o = torch.empty_like(q if head_dim == q.shape[-1] else q[..., :head_dim])
@@ -154,15 +178,16 @@ def _(q, k, v, cos, sin, causal, scale, chapter, rung, backward_chapter, backwar
 def _(d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left=-1, window_right=-1, softcap=0.0,
       alibi=None, sink=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=0, max_seqlen_k=0, block_begin=None,
       block_tiles=None, block_bits=None):
+    _check(_operators.check_backward, d_o, q, k, v, o, lse, cos, sin, causal, scale, chapter, rung, window_left,
+           window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin,
+           block_tiles, block_bits)
     return (torch.empty_like(q), torch.empty_like(k), torch.empty_like(v),
             q.new_empty(0 if sink is None else q.shape[1], dtype=torch.float32))
 
 
 @torch.library.register_fake("flash_attention_workbook::forward_e4m3")
 def _(q, k, v, q_scale, k_scale, v_scale, causal, scale, chapter, rung, out_dtype):
-    for name, tensor in (("k", k), ("v", v), ("q_scale", q_scale), ("k_scale", k_scale), ("v_scale", v_scale)):
-        if tensor.device != q.device:
-            raise ValueError(f"{name} is on {tensor.device} and q is on {q.device}: all tensors must be on one device")
+    _check(_operators.check_forward_e4m3, q, k, v, q_scale, k_scale, v_scale, causal, scale, chapter, rung, out_dtype)
     return q.new_empty(q.shape, dtype=out_dtype), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 

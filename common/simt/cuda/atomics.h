@@ -20,7 +20,7 @@ struct OwnMemory {
     std::size_t bytes;
   } dynamic, rest;
 };
-extern constinit thread_local OwnMemory own_memory __attribute__((tls_model("initial-exec")));
+extern constinit thread_local OwnMemory own_memory;
 
 __forceinline__ bool owns(const void* p) {
   const auto address = reinterpret_cast<std::uintptr_t>(p);

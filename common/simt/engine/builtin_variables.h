@@ -4,10 +4,12 @@
 #include "simt/engine/types.h"
 
 // Set by the engine whenever it switches to another thread. A CUDA thread never changes its OS thread.
-#define SIMT_PER_OS_THREAD extern constinit thread_local __attribute__((tls_model("initial-exec")))
-SIMT_PER_OS_THREAD uint3 threadIdx;
-SIMT_PER_OS_THREAD uint3 blockIdx;
-SIMT_PER_OS_THREAD dim3 blockDim;
-SIMT_PER_OS_THREAD dim3 gridDim;
-#undef SIMT_PER_OS_THREAD
+//
+// Neither these nor the engine's other thread-local variables have tls_model("initial-exec"): a library of kernels
+// could then not be loaded late, by dlopen, for static thread storage is too small for its shared memory. In a program
+// the linker makes that of them anyway.
+extern constinit thread_local uint3 threadIdx;
+extern constinit thread_local uint3 blockIdx;
+extern constinit thread_local dim3 blockDim;
+extern constinit thread_local dim3 gridDim;
 constexpr int warpSize = 32;

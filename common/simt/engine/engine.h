@@ -410,7 +410,7 @@ inline uint3 index_of(unsigned number, const dim3& block) {
 [[noreturn]] void outside_a_kernel(const char* name);
 
 // The worker that the calling OS thread is, while it runs blocks.
-extern constinit thread_local Worker* worker __attribute__((tls_model("initial-exec")));
+extern constinit thread_local Worker* worker;
 
 // That worker, for what a kernel calls by this name.
 inline Worker& this_worker(const char* name) {

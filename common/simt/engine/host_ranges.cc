@@ -23,8 +23,9 @@ struct Range {
   const char* kind;
 };
 
-// Thread-local variables of this thread lie below its control block.
-bool is_thread_local(std::uintptr_t address) {
+// Thread-local variables of this thread lie below its control block; those of a library that was loaded late,
+// elsewhere.
+bool is_below_control_block(std::uintptr_t address) {
   static const std::size_t bytes = [] {
     std::size_t all = 0;
     dl_iterate_phdr(
@@ -39,6 +40,17 @@ bool is_thread_local(std::uintptr_t address) {
   }();
   const auto control = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
   return address + bytes >= control && address < control + 4096;
+}
+
+bool is_of_a_late_library(std::uintptr_t address) {
+  const auto lies_in = [](dl_phdr_info* info, std::size_t, void* wanted) {
+    const auto place = *static_cast<std::uintptr_t*>(wanted) - reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);
+    for (int i = 0; i < info->dlpi_phnum; ++i)
+      if (info->dlpi_phdr[i].p_type == PT_TLS && info->dlpi_tls_data != nullptr && place < info->dlpi_phdr[i].p_memsz)
+        return 1;
+    return 0;
+  };
+  return dl_iterate_phdr(lies_in, &address) != 0;
 }
 
 // A program's variables seem to have no name in the table of addresses where they are zero at first.
@@ -77,7 +89,7 @@ std::vector<Range> read_ranges() {
 }  // namespace
 
 const char* host_memory_at(std::uintptr_t address) {
-  if (is_thread_local(address)) return nullptr;
+  if (is_below_control_block(address)) return nullptr;
   static std::vector<Range>& ranges = *new std::vector<Range>;
   const auto find = [&] {
     return std::find_if(ranges.begin(), ranges.end(),
@@ -88,7 +100,7 @@ const char* host_memory_at(std::uintptr_t address) {
     ranges = read_ranges();
     found = find();
   }
-  return found == ranges.end() ? nullptr : found->kind;
+  return found == ranges.end() || found->kind == nullptr || is_of_a_late_library(address) ? nullptr : found->kind;
 }
 
 namespace {

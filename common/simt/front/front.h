@@ -57,7 +57,7 @@ Configured<Params...> configure(void (*kernel)(Params...), dim3 grid, dim3 block
 // Where the kernel's name is that of a template or of several functions, and its arguments say which of them is meant:
 // deduced([](auto&... a) { kernel(a...); }, grid, ..)(arguments). The address of that function, which the engine wants
 // for messages and for static shared memory, is found by a dry call: such a kernel first asks dry_call().
-extern constinit thread_local bool dry_calling __attribute__((tls_model("initial-exec")));
+extern constinit thread_local bool dry_calling;
 bool end_dry_call();  // to be called by the kernel, whose address it notes; true
 const void* dry_called();
 

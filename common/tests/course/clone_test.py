@@ -1,10 +1,13 @@
 """A clone, as a learner meets it: started, tried with every command while an exercise is open, solved, and undone."""
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from tools import course
@@ -12,7 +15,7 @@ from tools.base import ROOT, file_trees
 from tools.course import markers
 
 
-class AClone(unittest.TestCase):
+class Clone(unittest.TestCase):
     def setUp(self):
         parent = tempfile.TemporaryDirectory()
         self.addCleanup(parent.cleanup)
@@ -22,12 +25,15 @@ class AClone(unittest.TestCase):
 
     def workbook(self, *words, status: int = 0) -> str:
         launcher = [sys.executable, "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(self.place)]
-        done = subprocess.run([self.place / "workbook", *words], cwd=self.place, stdin=subprocess.DEVNULL,
+        done = subprocess.run(["./workbook", *words], cwd=self.place, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True,
                               env={**os.environ, "NO_COLOR": "1", "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(launcher)})
         self.assertEqual(done.returncode, status, f"./workbook {' '.join(words)}\n{done.stdout}{done.stderr}")
-        return done.stdout
+        return done.stdout if status == 0 else done.stdout + done.stderr
 
+
+
+class AClone(Clone):
     def changed(self) -> list:
         """The workbook's files that are not as they were."""
         return [file for file, content in self.tree.items() if (self.place / file).read_bytes() != content]
@@ -78,6 +84,49 @@ class AClone(unittest.TestCase):
         self.assertEqual(file.read_bytes(), text)
         self.workbook("start", "--undo")
         self.assertEqual(self.changed(), [])
+
+
+class Notebook(Clone):
+    """Without Jupyter: what a cell asks of it is what a test can put in its place."""
+
+    def run_cell(self, source: str, names: dict) -> str:
+        """Lines of Python, and commands behind a !, as a notebook runs them; what was printed."""
+        said, python = "", ""
+        for line in [*source.splitlines(), "!"]:
+            if not line.startswith("!"):
+                python += line + "\n"
+                continue
+            exec(python, names)
+            python = ""
+            command, *words = line[1:].split() or [""]
+            if command:
+                self.assertEqual(command, "./workbook")
+                said += self.workbook(*words, status=self.statuses.get(" ".join(words), 0))
+        return said
+
+    statuses = {"trace build/mine.cu": 1, "check 01.scores": 1}
+
+    def test_a_first_visit(self):
+        directory = Path("common/course")
+        book = json.loads((self.place / directory / "first_visit.ipynb").read_text())
+        codes = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+        self.assertFalse([cell for cell in book["cells"] if cell.get("outputs") or cell.get("execution_count")])
+        self.assertEqual(len({cell["id"] for cell in book["cells"]}), len(book["cells"]))
+        display = types.ModuleType("IPython.display")
+        display.HTML = list  # anything that takes the page
+        names: dict = {}
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.place / directory)
+        with unittest.mock.patch.dict(sys.modules, {"IPython.display": display}):
+            said = [self.run_cell(code, names) for code in codes]
+        first, run, trace, walk, mine, start, check = said
+        self.assertEqual(first, "")
+        self.assertIn("2 of 2 agree with the fp64 reference.", run)
+        self.assertIn("01_naive/attention.cu:", trace)
+        self.assertIn("&lt;svg", names["page"])
+        self.assertIn("race on shared memory: no barrier", mine)
+        self.assertIn("Next: 01.scores", start)
+        self.assertIn("01.scores not attempted", check)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -41,18 +42,22 @@ class Imports(unittest.TestCase):
                                     "faw_version$"):
             imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
 
+    def test_where_it_is_installed(self):
+        """Right below the root, too, as `pip install --target /app` does."""
+        library = os.environ["FLASH_ATTENTION_WORKBOOK_LIBRARY"]
+        module = imported(mock.MagicMock()).library
+        with tempfile.TemporaryDirectory(dir="/tmp") as place, \
+                mock.patch.dict(os.environ, FLASH_ATTENTION_WORKBOOK_LIBRARY=""), \
+                mock.patch.object(module, "__file__", f"{place}/library.py"):
+            beside = Path(place) / module.LIBRARY
+            beside.symlink_to(library)
+            self.assertEqual(module._find(), beside)
+
     def test_no_operators(self):
         with self.assertRaisesRegex(
                 ImportError, r"^cannot load the operators for PyTorch 2\.11 .*: they are compiled for one PyTorch and "
                              r"one Python; install the package again \(pip install \.\)[^\n]*$"):
             imported(mock.MagicMock(__version__="2.11"), operators=None)
-
-    def test_an_engine_that_comes_too_late(self):
-        late = OSError("lib.so: cannot allocate memory in static TLS block")
-        with mock.patch.object(ctypes, "CDLL", side_effect=late), self.assertRaisesRegex(
-                ImportError, "^cannot load .*: it is the SIMT engine's, and Python has to be started with "
-                             "GLIBC_TUNABLES=[^\\n]*$"):
-            imported(mock.MagicMock())
 
 
 class Declarations(unittest.TestCase):

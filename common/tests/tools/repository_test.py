@@ -1,11 +1,12 @@
 """What a repository says of itself, in the places where its host and package indexes look: is it one thing, and true?"""
 
+import itertools
 import os
 import re
 import subprocess
 import unittest
 
-from tools.base import ROOT
+from tools.base import ROOT, packages
 from tools.commands import group_of, spoken
 from tools.showing.book import Book, targets
 
@@ -25,6 +26,11 @@ class Repository(unittest.TestCase):
         self.assertRegex(version, r"^\d+\.\d+\.\d+$")
         self.assertEqual(found("CITATION.cff", r"^version: (.*)$"), version)
         self.assertEqual(found("CHANGELOG.md", r"^## (.*)$"), version)
+
+    def test_the_container_has_all_that_would_be_installed(self):
+        wanted = [packages.TOOLS, packages.LIBRARIES, packages.RANKS, packages.GRADING, packages.COMPILER_CACHE]
+        there = (ROOT / ".devcontainer/Dockerfile").read_text().split()
+        self.assertEqual([one.name for one in itertools.chain(*wanted) if one.name not in there], [])
 
     def test_one_version_of_the_engine(self):
         version = found("common/simt/CMakeLists.txt", r"^project\(simt VERSION ([\d.]+) ")

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import signal
@@ -212,6 +213,23 @@ int main() {
             reported = ran(what)
             with self.assertRaisesRegex(Failure, "query.cu: 1 of 1 launches failed"):
                 conclude_files(what, reported)
+
+    def test_kernels_of_a_library_that_is_loaded_late(self):
+        """Its thread-local variables lie among the host's memory, which kernels must not touch."""
+        settings = json.loads((BUILD / "common/simt/front/settings.json").read_text())
+        with tempfile.TemporaryDirectory() as place:
+            file, library = Path(place) / "late.cu", Path(place) / "late.so"
+            file.write_text("__global__ void turn(int* x) { __shared__ int s[64]; s[threadIdx.x] = x[threadIdx.x];\n"
+                            "  __syncthreads(); x[threadIdx.x] = s[63 - threadIdx.x]; }\n"
+                            'extern "C" int last() { int* x; cudaMallocManaged(&x, 256); x[0] = 7; turn<<<1, 64>>>(x);\n'
+                            "  cudaDeviceSynchronize(); int last = x[63]; cudaFree(x); return last; }\n")
+            subprocess.run([settings["front"], settings["compiler"], *settings["traced"], "-fPIC", "-c", file, "-o", f"{library}.o"],
+                           check=True)
+            subprocess.run([settings["compiler"], "-shared", "-o", library, f"{library}.o", "-Wl,--whole-archive",
+                            settings["link"][0], "-Wl,--no-whole-archive", *settings["link"][1:]], check=True)
+            call = f"import ctypes; print(ctypes.CDLL({str(library)!r}).last())"
+            done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("7\n", "", 0))
 
     def test_a_shift_by_all_bits_is_named_once(self):
         with tempfile.TemporaryDirectory() as place:
