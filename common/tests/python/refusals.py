@@ -7,7 +7,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-ON_DEVICE = f"({torch.empty(0, device=faw.DEVICE).device}|meta)"
+ON_DEVICE = f"({faw.DEVICE}(:0)?|meta)"
 
 
 def on_meta(tensor: torch.Tensor) -> torch.Tensor:

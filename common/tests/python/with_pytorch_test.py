@@ -256,8 +256,9 @@ class Refusals(Refused):
     def test_tensors(self):
         q, k, v = tensors()
         if not ON_ENGINE:
-            self.refused("^q is on cpu: it must be a CUDA tensor$", *(x.cpu() for x in (q, k, v)), call=faw.forward)
-            self.refused("^v is on cpu: it must be a CUDA tensor$", q, k, v.cpu())
+            self.refused("^q is on cpu: it must be a CUDA tensor$", *(x.cpu() for x in (q, k, v)), call=faw.forward,
+                         values=True)
+            self.refused("^v is on cpu: it must be a CUDA tensor$", q, k, v.cpu(), values=True)
         self.refused("^v is on meta and q is on (cpu|cuda:0): all tensors must be on one device$", q, k, v.to("meta"))
         self.refused(r"^k has strides .25600, 6400, 1, 100.: the last must be 1: pass k.contiguous\(\)$", q, k.transpose(2, 3).contiguous().transpose(2, 3), v)
         self.refused("^05_online_softmax: the problem has strides of its own: supported is attention with none of these$",
