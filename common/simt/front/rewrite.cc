@@ -762,7 +762,9 @@ class Rewriter {
 
   // A call by a function that is the device's alone: nvcc lets those of both sides call what the host has.
   void note_call(Place i) {
-    if (i < 2 || !in_function() || !scopes_.back().device || scopes_.back().host) return;
+    if (i < 2 || !in_function() || !scopes_.back().device) return;
+    if ((at(i) == "throw" && at(i + 1) != "(") || (at(i) == "try" && at(i + 1) == "{")) exceptions_.push_back(i);
+    if (scopes_.back().host) return;
     const bool streams = at(i) == "cout" || at(i) == "cerr";
     if (at(i + 1) != "(" && (!streams || at(i + 1) != "<" || at(i + 2) != "<")) return;
     const std::string_view before = at(i - 1);
@@ -797,6 +799,7 @@ class Rewriter {
         "rand",   "srand",   "time", "fprintf", "sprintf", "puts",  "fopen",   "fclose", "scanf",
         "fscanf", "getchar", "exit", "calloc",  "realloc", "fputs", "putchar", "atoi",   "atof"};
     static const std::set<std::string_view> constant_on_the_host = {"max", "min", "clamp", "swap"};
+    for (const Place i : exceptions_) wrong(i, std::string(at(i)) + ": device code has no exceptions");
     for (const auto& [call, body] : calls_) {
       const std::string_view name = at(call);
       const bool of_std = at(call - 1) == "::";
@@ -1340,6 +1343,9 @@ class Rewriter {
       return;
     }
     if (in_function()) {  // no object can stand beside it: the engine finds it by its symbol's name
+      const bool automatic = !has(d, "static") && !has(d, "extern") && at(d.end) == ";" && !d.variables.empty();
+      if (automatic && scopes_.back().device && text != "__managed__" && i == d.begin)
+        wrong(i, "a " + std::string(text) + " variable within a function has to be static");
       if (has(d, "static") && text != "__managed__")
         replace(i, "__attribute__((abi_tag(\"" + std::string(text.substr(2, text.size() - 4)) + "\")))");
       return;
@@ -1702,6 +1708,7 @@ class Rewriter {
     Place name, body;  // the brace before the function's body that calls
   };
   std::vector<Call> calls_;  // by device code
+  std::vector<Place> exceptions_;
   std::map<std::string_view, OfTheDevice> device_functions_;
   std::set<std::string_view> host_arrays_, device_variables_;
   std::map<std::string, std::string> dynamic_types_;  // of dynamic shared memory, by its names

@@ -388,7 +388,12 @@ void GlobalShadow::launch_ends() {
   settle();
   for (const auto& [pc, compares, message] : std::exchange(beside_sets_, {})) {
     const Setter& setter = setters_[pc];
-    if (setter.one_value && (setter.looks || setter.together || (setter.one_place && compares)))
+    const bool alone = std::none_of(setters_.begin(), setters_.end(), [&](const auto& each) {
+      const Setter& other = each.second;  // another value, by another instruction
+      return other.size != 0 && other.one_place && other.place == setter.place &&
+             std::memcmp(other.value.data(), setter.value.data(), setter.size) != 0;
+    });
+    if (setter.one_value && (setter.looks || setter.together || (setter.one_place && alone && compares)))
       noted(message +
             ": all threads that write there store the same value, so the read finds that or the old one. That is "
             "right if it does not matter which, nor how many threads find the old one");

@@ -10,10 +10,10 @@
 //
 // No mistake, but worth a note: several threads store the same value; or one reads what another stores, where all
 // stores of that launch by the same instruction store one value, and each of them comes behind its thread's look at the
-// old one, or several threads store to one place, as at the next level of a graph, or it stores to one place alone and
-// the reader only compares what it finds with a constant, as a flag that ends a search. (The reader finds the old value
-// or that one.) What the instruction stores is known when the launch ends. And one reads beside a store of what was
-// there already (unchanged.h).
+// old one, or several threads store to one place, as at the next level of a graph, or it stores to one place alone, to
+// which no other instruction stores another value, and the reader only compares what it finds with a constant, as a
+// flag that ends a search. (The reader finds the old value or that one.) What the instruction stores is known when the
+// launch ends. And one reads beside a store of what was there already (unchanged.h).
 //
 // Within a block, accesses are ordered as those of shared memory are (shadow.h). Between blocks of a launch, only by
 // the grid's barrier, and by a flag: one thread writes (an atomic function or a volatile store) what another one then

@@ -79,6 +79,7 @@ MISTAKES = {
         "lock_released_without_a_barrier": "race on global memory: nothing orders this write",
         "global_scratch_without_a_barrier": "race on global memory: nothing orders this write",
         "plain_read_of_an_atomic_counter": "race on global memory: nothing orders this",
+        "flag_that_is_lowered_again": "race on global memory: nothing orders this read",
         "bytes_that_overlap": "race on global memory: nothing orders this write of 1 byte",
         "counter_in_a_device_variable": "race on global memory: nothing orders this read",
         "counter_in_an_initialised_variable": "race on global memory: nothing orders this read",

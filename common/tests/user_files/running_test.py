@@ -473,6 +473,9 @@ class Wrong(unittest.TestCase):
             both + "__global__ void k(int* x) { *x = std::max(*x, 3); }\n":
                 "5:1: error: device code calls std::max(), which is the host's: nvcc takes it with --expt-relaxed-constexpr, which may be said "
                 "here, too",
+            "__host__ __device__ int f(int x) { if (x < 0) throw 3; return x; }\n": "1:1: error: throw: device code has no exceptions",
+            "__global__ void k(int* x) {\n  __constant__ int a[2] = {1, 2}; *x = a[*x]; }\n":
+                "2:1: error: a __constant__ variable within a function has to be static",
             "int total;\nvoid f() { atomicAdd(&total, 1); }\n": "2:1: error: host code uses atomicAdd, which only device code has",
             "int place() {\n  return threadIdx.x; }\n": "2:1: error: host code uses threadIdx, which only device code has",
         }
@@ -520,6 +523,9 @@ class Wrong(unittest.TestCase):
                             "class S { int n; friend __global__ void m(unsigned* x); __device__ void n_() { this->n = 2; } };\n"
                             "struct Grid { dim3 blockDim; int cout; int threads() { return blockDim.x; } __device__ int m() { return cout << 1; } };\n"
                             "__device__ int lengths[2] = {sizeof(int), int(3)};\n"
+                            "__host__ __device__ int halved(int x) {\n#ifndef __CUDA_ARCH__\n  if (x < 0) throw 3;\n#endif\n  return x / 2; }\n"
+                            "__device__ int next(int x) { static __constant__ int a[2] = {1, 2}; auto f = [] __host__ __device__ (int x) { return x; };\n"
+                            "  return a[f(x)]; }\n"
                             "inline int unused() { return threadIdx.x; }\nint sum(dim3 gridDim) { dim3 threadIdx(2); return gridDim.x + threadIdx.x; }\n"
                             "int main() { int *x, y; cudaMalloc(&x, 4); auto f = [=] __device__ (int* x) { atomicAdd(x, threadIdx.x); };\n"
                             "  k<one><<<1, 1, 4>>>(x); l<<<1, 1, 4>>>(x); cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); cudaFree(x);\n"

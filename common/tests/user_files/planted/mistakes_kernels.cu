@@ -464,6 +464,20 @@ __global__ void plain_beside_atomic(int* sum, int* out) {
 }
 CASE(plain_read_of_an_atomic_counter) { plain_beside_atomic<<<4, 32>>>(zeros<int>(1), zeros<int>(4)); }
 
+// A flag that tells the other blocks what to do, and not only when to stop.
+__global__ void busy_for_a_while(int* busy, int* out) {
+  if (blockIdx.x != 0) {
+    out[blockIdx.x] = *busy == 1 ? 1 : -1;  // flag_that_is_lowered_again
+    return;
+  }
+  if (threadIdx.x == 0) *busy = 1;
+  __syncthreads();
+  out[0] = 1;
+  __syncthreads();
+  if (threadIdx.x == 0) *busy = 0;
+}
+CASE(flag_that_is_lowered_again) { busy_for_a_while<<<4, 1>>>(zeros<int>(1), zeros<int>(4)); }
+
 __global__ void bytes_of_neighbours(unsigned char* out) {
   out[(blockIdx.x * 3 + threadIdx.x) / 2] = blockIdx.x;  // bytes_that_overlap
 }
