@@ -19,38 +19,15 @@ RECORDS = [record for record in sorted((ROOT / "common" / "results").glob("*/[a-
 LIBRARY = ctypes.CDLL(os.environ["FLASH_ATTENTION_WORKBOOK_LIBRARY"])
 AS_FAST = 1.03
 # Points where it is not, as recorded. Where launches are long, launches of the same kernels under other names are 0.95
-# to 1.09 times as long: the clock changes. One is a real loss, H64/8 N8192x8192 causal on the H100, 1.40 times: 32 heads
-# in a round, of which there are 16 since.
+# to 1.09 times as long: the clock changes. At H64/8 N4096x4096 full `columns` was 0.99 and 1.04 times as fast as `prompt`
+# when the two were timed alone (2026-11-29-10-deferred.json).
 OPEN = {
-    "nvidia-h100-80gb-hbm3/models-backward.json": [
-        "B1 H64/8 N4096x4096 D128 full: 10_hopper/prompt",
-        "B1 H64/8 N8192x8192 D128 causal: 10_hopper/prompt",
-        "B1 H64/8 N16384x16384 D128 causal: 10_hopper/prompt",
-        "B1 H64/8 N16384x16384 D128 full: 10_hopper/prompt",
-        "B1 H64/8 N32768x32768 D128 causal: 10_hopper/prompt",
-    ],
     "nvidia-h100-80gb-hbm3/models-forward.json": [
         "B1 H32/8 N4096x131072 D128 causal: 11_split_kv/even",
         "B1 H64/8 N32768x32768 D128 full: 10_hopper/prompt",
     ],
-    "nvidia-h100-80gb-hbm3/sweep-bf16-backward.json": [
-        "B2 H32/32 N8192x8192 D64 full: 10_hopper/prompt",
-        "B1 H32/32 N16384x16384 D64 full: 10_hopper/prompt",
-        "B1 H32/32 N16384x16384 D64 causal: 10_hopper/prompt",
-        "B2 H16/16 N8192x8192 D128 full: 10_hopper/prompt",
-        "B1 H16/16 N16384x16384 D128 full: 10_hopper/prompt",
-        "B2 H16/16 N8192x8192 D128 causal: 10_hopper/prompt",
-        "B1 H16/16 N16384x16384 D128 causal: 10_hopper/prompt",
-    ],
     "nvidia-h100-80gb-hbm3/sweep-bf16-forward.json": [
         "B32 H16/16 N512x512 D128 causal: 09_rope_fused/overlapped",
-    ],
-    "nvidia-h100-80gb-hbm3/sweep-fp16-backward.json": [
-        "B2 H32/32 N8192x8192 D64 full: 10_hopper/prompt",
-        "B2 H32/32 N8192x8192 D64 causal: 10_hopper/prompt",
-        "B1 H32/32 N16384x16384 D64 causal: 10_hopper/prompt",
-        "B1 H16/16 N16384x16384 D128 full: 10_hopper/prompt",
-        "B1 H16/16 N16384x16384 D128 causal: 10_hopper/prompt",
     ],
     "nvidia-h100-80gb-hbm3/sweep-fp16-forward.json": [
         "B32 H16/16 N512x512 D128 causal: 09_rope_fused/overlapped",
@@ -60,24 +37,14 @@ OPEN = {
         "B1 H64/8 N4096x32768 D128 causal: 10_hopper/prompt",
     ],
     "nvidia-h200/models-backward.json": [
-        "B1 H64/8 N32768x32768 D128 full: 10_hopper/prompt",
-    ],
-    "nvidia-h200/sweep-bf16-backward.json": [
-        "B1 H32/32 N16384x16384 D64 full: 10_hopper/prompt",
-        "B1 H32/32 N16384x16384 D64 causal: 10_hopper/prompt",
-        "B1 H16/16 N16384x16384 D128 full: 10_hopper/prompt",
-        "B2 H16/16 N8192x8192 D128 causal: 10_hopper/prompt",
-        "B1 H16/16 N16384x16384 D128 causal: 10_hopper/prompt",
-    ],
-    "nvidia-h200/sweep-fp16-backward.json": [
-        "B1 H32/32 N16384x16384 D64 full: 10_hopper/prompt",
-        "B2 H32/32 N8192x8192 D64 causal: 10_hopper/prompt",
-        "B2 H16/16 N8192x8192 D128 full: 10_hopper/prompt",
-        "B1 H16/16 N16384x16384 D128 full: 10_hopper/prompt",
+        "B1 H64/8 N4096x4096 D128 full: 10_hopper/columns",
+        "B1 H64/8 N16384x16384 D128 causal: 10_hopper/columns",
+        "B1 H64/8 N32768x32768 D128 causal: 10_hopper/columns",
+        "B1 H64/8 N32768x32768 D128 full: 10_hopper/columns",
     ],
 }
-# Points of which the default's rung is younger than the record: it has no time there.
-YOUNGER = {"nvidia-h100-80gb-hbm3/models-forward.json": ["B1 H16/1 N64x16384 D256 causal"]}
+# Rungs that are younger than the record: where one of them is the default, it has no time there.
+YOUNGER = {"nvidia-h100-80gb-hbm3/models-backward.json": {"10_hopper/columns"}}
 NUMBERS = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim")
 
 
@@ -139,8 +106,7 @@ class FastestDefault(unittest.TestCase):
             try:
                 found = slower(point) if "results" in point else None
             except KeyError:
-                if name in YOUNGER and problem_of(point) in YOUNGER[name]:
-                    judged += 1
+                judged += taken(point) in YOUNGER.get(name, ())
                 continue
             judged += "results" in point
             wrong += [found] if found else []
@@ -164,7 +130,7 @@ class FastestDefault(unittest.TestCase):
 
 
 class Judging(unittest.TestCase):
-    POINT = {"problem": {"batch": 1, "heads": 32, "kv_heads": 8, "seq_q": 4096, "seq_k": 4096, "head_dim": 128,
+    POINT = {"problem": {"batch": 1, "heads": 32, "kv_heads": 8, "seq_q": 512, "seq_k": 512, "head_dim": 128,
                          "dtype": "bf16", "causal": True}, "rope": False, "direction": "backward"}
 
     def point(self, **times: float) -> dict:
@@ -188,7 +154,7 @@ class Judging(unittest.TestCase):
     def test_half_the_head_dim_with_many_keys_and_tiles(self) -> None:
         """Only there 10_hopper/polynomial was measured to be faster."""
         def forward(**said: int) -> str:
-            problem = {**self.POINT["problem"], "batch": 4, "heads": 32, "kv_heads": 8, "head_dim": 64, **said}
+            problem = {**self.POINT["problem"], "batch": 4, "seq_q": 4096, "seq_k": 4096, "head_dim": 64, **said}
             return taken({"problem": problem, "rope": False, "direction": "forward"})
         for causal in (False, True):
             self.assertEqual(forward(causal=causal), "10_hopper/polynomial")
