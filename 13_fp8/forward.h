@@ -255,6 +255,20 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Ro
   }
 }
 
+// The largest of a head's first tiles' scales. All lanes get it.
+__device__ __forceinline__ float largest_of(const float* scales, int tiles) {
+  const int lane = threadIdx.x % 32;
+  float largest = scales[min(lane, tiles - 1)];
+#pragma unroll 1
+  for (int j = lane + 32; j < tiles; j += 32) largest = fmaxf(largest, scales[j]);
+  return warp_max(largest);
+}
+
+// V's scales are told as multiples of the largest one, of which none counts as less than this, in log2. What V has in
+// such a tile is nothing beside what it has in the other, but the tile's weights in l are something: P is as small as
+// that scale, it is fp32 until l has it, and nor is the inverse, which it is multiplied by, infinite.
+constexpr float least_bias = -80;
+
 // A consumer's 64 rows of a tile, which is the block's number `turn`.
 template <class R, class T, int D, class Keys>
 __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, Tile tile, int turn, Keys& ring,
@@ -280,7 +294,8 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     const float scale = p.scale * rotated * scales.q[q_tile] * k_scale;
     return scale > largest_scale ? largest_scale : scale;  // which leaves NaN
   };
-  const float v_first = v_scales[0], v_scale = of_tiles ? exp2_approx(v_first) : v_first;
+  const float v_largest = of_tiles ? largest_of(v_scales, own_tiles) : 0;
+  const float v_scale = of_tiles ? exp2_approx(v_largest) : *v_scales;
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   float part_reg[1][D / 8][4];  // of O, since it was last added up
@@ -295,7 +310,11 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     watch_step("2. x = S - m; m rises only if it must; P = 2^x");
     watch("S", scores(j), s_reg, scale);
     float bias = 0;
-    if constexpr (of_tiles) bias = v_scales[j] - v_first, weight = exp2_approx(-bias);
+    if constexpr (of_tiles) {
+      bias = v_scales[j] - v_largest;
+      if (bias < least_bias) bias = least_bias;  // which leaves NaN
+      weight = exp2_approx(-bias);
+    }
     const bool above = subtract_max<!R::by_sums>(s_reg, rows, scale * log2_e, bias);
     if ((j + 1) * Bc > warp_first)  // across the diagonal, or the end of the keys
       lazy_softmax::hide(s_reg, [&](int i) { return p.visible_keys(first_row + i) - j * Bc; });

@@ -250,10 +250,11 @@ __global__ void __launch_bounds__(round_threads<D>, round_blocks<D>)
   }
 }
 
-// What is no scale becomes NaN, and all that depends on it.
+// What is no scale, or less than a normal number, whose logarithm exp2_approx() takes, becomes NaN, and all that depends
+// on it.
 __device__ inline float checked_scale(const float* scales, int i, bool of_tiles) {
   const float scale = scales[of_tiles ? i : 0];
-  return scale > 0 && scale < INFINITY ? scale : NAN;
+  return scale >= 0x1p-126f && scale < INFINITY ? scale : NAN;
 }
 
 // The bytes of four words, transposed: byte j of word i becomes byte i of word j.

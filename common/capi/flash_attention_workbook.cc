@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <initializer_list>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -339,9 +340,11 @@ attention::ScalesOfE4m3 to_scales(const faw_scales* from, const Problem& p) {
     if (reinterpret_cast<uintptr_t>(scales) % sizeof(float) != 0)
       refuse(std::string("the scale of ") + name + " is not aligned to 4 bytes");
     for (size_t i = 0; !on_gpu && i < size; i++)
-      if (!(scales[i] > 0 && std::isfinite(scales[i])))
-        refuse("a scale of " + std::string(name) + " is " + std::to_string(scales[i]) +
-               ": it must be above 0 and finite");
+      if (!(scales[i] >= std::numeric_limits<float>::min() && std::isfinite(scales[i]))) {
+        char number[32];
+        std::snprintf(number, sizeof number, "%g", scales[i]);
+        refuse("a scale of " + std::string(name) + " is " + number + ": it must be at least 2^-126 and finite");
+      }
   }
   return {from->q, from->k, from->v, from->of_tiles != 0};
 }

@@ -61,6 +61,8 @@ const char* name(InputKind kind) {
       return "overflow";
     case InputKind::long_sum:
       return "long_sum";
+    case InputKind::apart:
+      return "apart";
     case InputKind::sink:
       return "sink";
   }
@@ -191,6 +193,12 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
     case InputKind::long_sum:
       std::fill(t.k.begin(), t.k.end(), 0.0f);
       for (size_t i = 0; i < t.v.size(); i++) t.v[i] = 1 + 0.125f * float(i / 3 * 5 % 7);
+      break;
+    case InputKind::apart:
+      for (size_t i = 0; i < t.v.size(); i++) {
+        const int tile = int(i / p.v_dim() % p.seq_k) / attention::fp8_tile;
+        t.v[i] *= tile == 0 ? 1e-30f : tile == 1 ? 1e12f : 0;
+      }
       break;
     case InputKind::sink: {
       // The keys differ along one pair of elements, the one that RoPE turns least. Key 0 makes up for what is still

@@ -25,12 +25,14 @@ enum class InputKind {
   loud,         // Q five times and K and V three times the usual: few keys decide, and dP reaches hundreds
   overflow,     // bf16: the first half of the keys has scores of -inf in fp32, the others about -120
   long_sum,     // all scores are 0, and V is seven numbers from 1 to 1.75: nothing is rounded but a sum that only grows
+  apart,        // bf16: V is tiny in the first 128 keys, huge in the next, and 0 behind them
   sink,  // key 0 is 2^18 times as heavy as each other key, which are alike and, thousands of them, count together
 };
 const char* name(InputKind kind);
 constexpr InputKind all_input_kinds[] = {
     InputKind::spread, InputKind::growing, InputKind::spike_first, InputKind::spike_last, InputKind::spike_tiles,
-    InputKind::large,  InputKind::loud,    InputKind::overflow,    InputKind::long_sum,   InputKind::sink};
+    InputKind::large,  InputKind::loud,    InputKind::overflow,    InputKind::long_sum,   InputKind::apart,
+    InputKind::sink};
 
 // The problem with packed sequences in the place of its batches: `batch` of them, up to seq_q queries and seq_k keys
 // long. One is the longest, some have a single query, no query or no key, and of the others every power of two has as

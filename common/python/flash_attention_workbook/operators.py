@@ -2,6 +2,7 @@
 operators.cc."""
 
 import contextlib
+import numbers
 
 import torch
 import torch.utils.flop_counter
@@ -257,9 +258,9 @@ FP8_CHAPTER, FP8_TILE = "13_fp8", 128
 def _scale_of(name, scale, x):
     """A scale as a tensor on x's device: [1], or one for each FP8_TILE rows of a head. What a tensor holds, only the
     kernels can know, and the engine."""
-    if isinstance(scale, (int, float)):
-        if not 0 < scale <= torch.finfo(torch.float32).max:
-            raise ValueError(f"{name} is {scale!r}: it must be above 0 and finite, as fp32 has it")
+    if isinstance(scale, numbers.Real) and not isinstance(scale, bool):
+        if not torch.finfo(torch.float32).tiny <= scale <= torch.finfo(torch.float32).max:
+            raise ValueError(f"{name} is {scale!r}: it must be at least 2^-126 and finite, as fp32 has it")
         return torch.full((1,), float(scale), dtype=torch.float32, device=x.device)
     if not isinstance(scale, torch.Tensor):
         raise ValueError(f"{name} is a {type(scale).__name__}: it must be a number or a torch.Tensor")
@@ -296,14 +297,17 @@ def _from_e4m3(tensors, scales, causal, scale, rung, out_dtype):
 def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_scale=None, v_scale=None,
                   out_dtype=None):
     """softmax(scale q k^T) v as o, of q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight bits. The
-    error of o is a few percent in the norm, see the lesson of chapter 13. On a GPU of compute capability 9.0 alone.
+    error of o is a few percent in the norm, see the lesson of chapter 13, but where D > 128 and V is mostly of one
+    sign: there it grows with Nk. Up to D = 128 a kernel adds up each 128 keys in fp32. Above that it has no registers
+    for it, and leaves the sum in the tensor core, which keeps 13 bits behind the first one: at 16,384 keys with V
+    around 1 a quarter of o is lost. On a GPU of compute capability 9.0 alone.
 
     Of fp16 or bf16 tensors, kernels make e4m3 and scales, and o is of their type. D is at most 256.
 
     Or they are torch.float8_e4m3fn already, contiguous, with D = 64, 128 or 256. Then q_scale, k_scale and v_scale say
     what their elements are to be multiplied by: a number, a tensor with one element, or fp32 with one for each 128 rows
-    of a head, [B, H, ceil(Nq / 128)] and [B, Hkv, ceil(Nk / 128)]. They must be above 0 and finite; of a tensor only the
-    kernels can know, and make NaN of what depends on another one. o is of out_dtype, torch.bfloat16 unless
+    of a head, [B, H, ceil(Nq / 128)] and [B, Hkv, ceil(Nk / 128)]. They must be at least 2^-126 and finite; of a tensor
+    only the kernels can know, and make NaN of what depends on another one. o is of out_dtype, torch.bfloat16 unless
     torch.float16 is said.
 
     No gradients: none is defined of what is rounded so.
@@ -318,7 +322,7 @@ def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_
     if any([x.dtype == torch.float8_e4m3fn for x in tensors.values()]):
         return _from_e4m3(tensors, scales, causal, scale, rung, out_dtype)
     for name, x in tensors.items():
-        if x.dtype.itemsize == 1:
+        if x.dtype not in (torch.float16, torch.bfloat16):
             raise ValueError(f"{name} is {x.dtype}: supported are torch.float16, torch.bfloat16 and, with scales, "
                              "torch.float8_e4m3fn")
         if scales[f"{name}_scale"] is not None:

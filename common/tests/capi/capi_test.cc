@@ -563,7 +563,7 @@ TEST_F(Capi, MakesNaNOfWhatNoScaleBelongsTo) {
   std::fill(rounded.q.begin(), rounded.q.end(), 0.f);  // scores of 0 are small whatever they are multiplied by
   constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (const char* name : {"q", "k", "v"})
-    for (const float wrong : {0.f, -1.f, nan, infinity}) {
+    for (const float wrong : {0.f, -1.f, 1e-40f, nan, infinity}) {
       SCOPED_TRACE(std::string("a scale of ") + name + " is " + std::to_string(wrong));
       CallOfE4m3 call(p, rounded, true);
       const auto [spoilt, buffer] = *name == 'q'   ? std::tie(call.q.scales, call.q_scales)

@@ -227,15 +227,23 @@ std::vector<Case> more_heads_than_a_round() {
       make({2, 33, 33, 3, 40, 128}, DType::bf16, Mask::causal).for_("heads that are counted over a batch, D = 128")};
 }
 
-// So many keys that 13 bits behind the first one of a sum are too few for V. What is lost then is a ninth of O, more
-// than the rounding of P may cost.
-std::vector<Case> long_sums() {
+// So many keys that 13 bits behind the first one of a sum are too few for V: what is lost then is a ninth of O, more
+// than the rounding of P may cost. And for scales of tiles a V whose scales are 2^139 apart, a factor that fp32 has not.
+std::vector<Case> for_eight_bits() {
   const auto of_head_dim = [](int head_dim) {
     Case c = make({1, 1, 1, 2, 8000, head_dim}, DType::fp16, Mask::none, InputKind::long_sum);
     c.problem.eight_bits = attention::scale_of_tensor;
     return c;
   };
-  return {of_head_dim(64).for_("values of one sign"), of_head_dim(256).for_("the same, where a chapter adds them up")};
+  const auto apart = [](int seq_q, int head_dim, Mask mask) {
+    Case c = make({1, 2, 1, seq_q, 300, head_dim}, DType::bf16, mask, InputKind::apart);
+    c.problem.eight_bits = attention::scale_of_tile;
+    return c;
+  };
+  return {of_head_dim(64).for_("values of one sign"), of_head_dim(256).for_("the same, where a chapter adds them up"),
+          apart(70, 64, Mask::none).for_("rows that see a tiny, a huge and an empty tile of V"),
+          apart(300, 128, Mask::causal).for_("the same, and rows that see the tiny one alone"),
+          apart(70, 256, Mask::none).for_("the same at D = 256")};
 }
 
 std::vector<Case> other_head_dims() {
@@ -788,12 +796,14 @@ std::vector<Kind> make_kinds() {
        {ragged().for_("ragged tiles, at positions from 1000 on")},
        with_all_positions_moved,
        [](const attention::Backward&, const Case&) { return std::string(); }},
-      {"long_sums",
-       "in eight bits, sums that tensor cores cut off: of passes that do not say that they leave them there",
-       long_sums(),
+      {"eight_bits",
+       "in eight bits, sums that tensor cores cut off, of passes that do not say so; scales of tiles that lie far apart",
+       for_eight_bits(),
        [](const Forward& pass, const Case& c) {
+         const bool long_sum = c.inputs == InputKind::long_sum;
          const bool cut = pass.cuts_sums && pass.cuts_sums(c.problem);
-         return pass.eight_bits && !cut ? solve(pass, c) : std::string();
+         const bool asked = long_sum ? pass.eight_bits && !cut : pass.eight_bits >= attention::scale_of_tile;
+         return asked ? solve(pass, c) : std::string();
        },
        [](const attention::Backward&, const Case&) { return std::string(); }},
       solving_with_extras(

@@ -29,7 +29,7 @@ const KillTable& table_of(const std::string& device) {
 std::vector<std::string> kinds_on(const std::string& device) {
   std::vector<std::string> kinds = {"lengths",  "inputs",    "norms",       "weights",       "heads",  "rounds",
                                     "few_keys", "head_dims", "scale",       "non_finite",    "repeat", "little_memory",
-                                    "moved",    "long_sums", "windows",     "scores",        "sinks",  "views",
+                                    "moved",    "eight_bits", "windows",     "scores",        "sinks",  "views",
                                     "packed",   "blocks",    "wrong_lists", "wrong_lengths", "extras", "refusals"};
   const std::vector<std::string> others =
       device == "gpu" ? std::vector<std::string>{"long", "graph", "memcheck", "racecheck", "synccheck", "initcheck"}

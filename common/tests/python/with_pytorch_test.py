@@ -390,12 +390,15 @@ class Refusals(Refused):
         refused("^v is torch.float16 and another tensor is torch.float8_e4m3fn: q, k and v must have one dtype$", q, k,
                 half[2])
         refused("^q_scale is given and q is torch.float16: scales are of torch.float8_e4m3fn tensors$", *half)
-        refused("^q is torch.float8_e5m2: supported are torch.float16, torch.bfloat16 and, with scales, "
-                "torch.float8_e4m3fn$", *(x.to(torch.float8_e5m2) for x in half))
+        for other in (torch.float8_e5m2, torch.float32):
+            refused(f"^q is {other}: supported are torch.float16, torch.bfloat16 and, with scales, torch.float8_e4m3fn$",
+                    *(x.to(other) for x in half))
         refused(r"^k_scale has shape \[2, 4\]: it must have one element, or be \[2, 4, 2\], with one for each 128 rows of "
                 "a head$", q, k, v, k_scale=torch.ones(2, 4, device=DEVICE))
-        refused("^q_scale is 0: it must be above 0 and finite, as fp32 has it$", q, k, v, q_scale=0)
-        refused("^q_scale is -1e[+]50: it must be above 0", q, k, v, q_scale=-1e50)
+        refused("^q_scale is 0: it must be at least 2.-126 and finite, as fp32 has it$", q, k, v, q_scale=0)
+        for wrong in (-1e50, 1e-46, 1e39):
+            refused(f"^q_scale is {wrong!r}: it must be at least 2".replace("+", "[+]"), q, k, v, q_scale=wrong)
+        refused("^q_scale is a bool: it must be a number or a torch.Tensor$", q, k, v, q_scale=True)
         refused("^q_scale is a str: it must be a number or a torch.Tensor$", q, k, v, q_scale="x")
         refused("^v_scale is torch.float64 .1. on .*: it must be torch.float32 .1., contiguous, on ", q, k, v,
                 v_scale=c.double())
@@ -418,8 +421,9 @@ class Refusals(Refused):
                 k_scale=b.to("meta"))
         refused("^k_scale require gradients and attention_fp8 has none: use", q, k, v, k_scale=b.clone().requires_grad_())
         if ON_ENGINE:
-            refused("^a scale of v is -1.0*: it must be above 0 and finite$", q, k, v,
-                    v_scale=torch.tensor(-1.0), values=True)
+            for wrong in (-1.0, 1e-40):
+                refused(f"^a scale of v is {wrong:g}: it must be at least 2.-126 and finite$", q, k, v,
+                        v_scale=torch.tensor(wrong), values=True)
 
     def test_a_call_that_is_recorded(self):
         """Where a length is a symbol, too; which the check leaves free."""
