@@ -255,7 +255,7 @@ __device__ __forceinline__ bool subtract_max(float (&x)[1][columns][4], const Ro
   }
 }
 
-// The largest of a head's first tiles' scales. All lanes get it.
+// The largest scale of so many tiles. All lanes get it.
 __device__ __forceinline__ float largest_of(const float* scales, int tiles) {
   const int lane = threadIdx.x % 32;
   float largest = scales[min(lane, tiles - 1)];
@@ -264,9 +264,9 @@ __device__ __forceinline__ float largest_of(const float* scales, int tiles) {
   return warp_max(largest);
 }
 
-// V's scales are told as multiples of the largest one, of which none counts as less than this, in log2. What V has in
-// such a tile is nothing beside what it has in the other, but the tile's weights in l are something: P is as small as
-// that scale, it is fp32 until l has it, and nor is the inverse, which it is multiplied by, infinite.
+// V's scales count as multiples of the largest one, and none as less than this multiple, in log2. What V has in such a
+// tile is nothing beside the largest. But its weights belong to l, which adds up P times the inverse of the multiple:
+// P must not be too small for fp32, nor the inverse too large.
 constexpr float least_bias = -80;
 
 // A consumer's 64 rows of a tile, which is the block's number `turn`.

@@ -197,7 +197,7 @@ HostTensors make_inputs(const Problem& p, InputKind kind, uint64_t seed) {
     case InputKind::apart:
       for (size_t i = 0; i < t.v.size(); i++) {
         const int tile = int(i / p.v_dim() % p.seq_k) / attention::fp8_tile;
-        t.v[i] *= tile == 0 ? 1e-30f : tile == 1 ? 1e12f : 0;
+        t.v[i] *= tile == 0 ? 1e-30f : tile == 1 ? 1e30f : 0;
       }
       break;
     case InputKind::sink: {
