@@ -250,8 +250,8 @@ __global__ void __launch_bounds__(round_threads<D>, round_blocks<D>)
   }
 }
 
-// What is no scale, or less than a normal number, whose logarithm exp2_approx() takes, becomes NaN, and all that depends
-// on it.
+// What is no scale, or less than a normal number, whose logarithm exp2_approx() takes, becomes NaN, and all that
+// depends on it.
 __device__ inline float checked_scale(const float* scales, int i, bool of_tiles) {
   const float scale = scales[of_tiles ? i : 0];
   return scale >= 0x1p-126f && scale < INFINITY ? scale : NAN;

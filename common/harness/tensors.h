@@ -29,10 +29,10 @@ enum class InputKind {
   sink,  // key 0 is 2^18 times as heavy as each other key, which are alike and, thousands of them, count together
 };
 const char* name(InputKind kind);
-constexpr InputKind all_input_kinds[] = {
-    InputKind::spread, InputKind::growing, InputKind::spike_first, InputKind::spike_last, InputKind::spike_tiles,
-    InputKind::large,  InputKind::loud,    InputKind::overflow,    InputKind::long_sum,   InputKind::apart,
-    InputKind::sink};
+constexpr InputKind all_input_kinds[] = {InputKind::spread,     InputKind::growing,     InputKind::spike_first,
+                                         InputKind::spike_last, InputKind::spike_tiles, InputKind::large,
+                                         InputKind::loud,       InputKind::overflow,    InputKind::long_sum,
+                                         InputKind::apart,      InputKind::sink};
 
 // The problem with packed sequences in the place of its batches: `batch` of them, up to seq_q queries and seq_k keys
 // long. One is the longest, some have a single query, no query or no key, and of the others every power of two has as

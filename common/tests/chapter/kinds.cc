@@ -228,7 +228,8 @@ std::vector<Case> more_heads_than_a_round() {
 }
 
 // So many keys that 13 bits behind the first one of a sum are too few for V: what is lost then is a ninth of O, more
-// than the rounding of P may cost. And for scales of tiles a V whose scales are 2^200 apart, a factor that fp32 has not.
+// than the rounding of P may cost. And for scales of tiles a V whose scales are 2^200 apart, a factor that fp32 has
+// not.
 std::vector<Case> for_eight_bits() {
   const auto of_head_dim = [](int head_dim) {
     Case c = make({1, 1, 1, 2, 8000, head_dim}, DType::fp16, Mask::none, InputKind::long_sum);
@@ -797,7 +798,8 @@ std::vector<Kind> make_kinds() {
        with_all_positions_moved,
        [](const attention::Backward&, const Case&) { return std::string(); }},
       {"eight_bits",
-       "in eight bits, sums that tensor cores cut off, of passes that do not say so; scales of tiles that lie far apart",
+       "in eight bits, sums that tensor cores cut off, of passes that do not say so; scales of tiles that lie far "
+       "apart",
        for_eight_bits(),
        [](const Forward& pass, const Case& c) {
          const bool long_sum = c.inputs == InputKind::long_sum;

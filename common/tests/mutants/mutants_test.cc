@@ -27,10 +27,10 @@ const KillTable& table_of(const std::string& device) {
 
 // The kinds that there are on each device, whatever this build is for.
 std::vector<std::string> kinds_on(const std::string& device) {
-  std::vector<std::string> kinds = {"lengths",  "inputs",    "norms",       "weights",       "heads",  "rounds",
-                                    "few_keys", "head_dims", "scale",       "non_finite",    "repeat", "little_memory",
+  std::vector<std::string> kinds = {"lengths",  "inputs",     "norms",       "weights",       "heads",  "rounds",
+                                    "few_keys", "head_dims",  "scale",       "non_finite",    "repeat", "little_memory",
                                     "moved",    "eight_bits", "windows",     "scores",        "sinks",  "views",
-                                    "packed",   "blocks",    "wrong_lists", "wrong_lengths", "extras", "refusals"};
+                                    "packed",   "blocks",     "wrong_lists", "wrong_lengths", "extras", "refusals"};
   const std::vector<std::string> others =
       device == "gpu" ? std::vector<std::string>{"long", "graph", "memcheck", "racecheck", "synccheck", "initcheck"}
                       : std::vector<std::string>{"again", "orders", "trace"};
