@@ -421,7 +421,7 @@ class Refusals(Refused):
                 k_scale=b.to("meta"))
         refused("^k_scale require gradients and attention_fp8 has none: use", q, k, v, k_scale=b.clone().requires_grad_())
         if ON_ENGINE:
-            for wrong in (-1.0, 1e-40):
+            for wrong in (-1.0, 2.0**-130):
                 refused(f"^a scale of v is {wrong:g}: it must be at least 2.-126 and finite$", q, k, v,
                         v_scale=torch.tensor(wrong), values=True)
 
