@@ -1,0 +1,4 @@
+// right: the host reads the first half of a pinned buffer while the copy of the second half may go on
+#include <cstdio>
+__global__ void k(int* a, int v, int n) { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) a[i] = v; }
+int main() { const int n = 1 << 15; int *d, *h; cudaMalloc(&d, n * 8); cudaMallocHost(&h, n * 8); cudaStream_t s; cudaStreamCreate(&s); cudaEvent_t e; cudaEventCreate(&e); k<<<n / 256, 256, 0, s>>>(d, 1, n); cudaMemcpyAsync(h, d, n * 4, cudaMemcpyDeviceToHost, s); cudaEventRecord(e, s); k<<<n / 256, 256, 0, s>>>(d + n, 2, n); cudaMemcpyAsync(h + n, d + n, n * 4, cudaMemcpyDeviceToHost, s); cudaEventSynchronize(e); long t = 0; for (int i = 0; i < n; i++) t += h[i]; cudaStreamSynchronize(s); for (int i = 0; i < n; i++) t += h[n + i]; printf("%ld\n", t); cudaFree(d); cudaFreeHost(h); cudaStreamDestroy(s); cudaEventDestroy(e); }

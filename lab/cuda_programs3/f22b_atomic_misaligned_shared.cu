@@ -1,0 +1,4 @@
+// value and index packed into 64 bits for atomicMax, behind an odd number of ints in shared memory
+#include <cstdio>
+__global__ void argmax(const float* a, int* o, int n) { extern __shared__ int raw[]; int* cnt = raw; unsigned long long* best = (unsigned long long*)(raw + n); if (threadIdx.x < n) cnt[threadIdx.x] = 0; if (threadIdx.x == 0) atomicExch(best, 0ull); __syncthreads(); atomicMax(best, ((unsigned long long)__float_as_uint(a[threadIdx.x]) << 32) | threadIdx.x); __syncthreads(); if (threadIdx.x == 0) *o = (int)(atomicAdd(best, 0ull) & 0xffffffffu); }
+int main() { float h[64], *a; int *o, r = -1; for (int i = 0; i < 64; i++) h[i] = i * 7 % 61; cudaMalloc(&a, 256); cudaMalloc(&o, 4); cudaMemcpy(a, h, 256, cudaMemcpyHostToDevice); argmax<<<1, 64, 5 * 4 + 12>>>(a, o, 5); cudaMemcpy(&r, o, 4, cudaMemcpyDeviceToHost); printf("%d\n", r); cudaFree(a); cudaFree(o); }
