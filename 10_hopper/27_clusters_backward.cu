@@ -32,13 +32,13 @@
 #include "device/bulk_copy.h"
 #include "device/cluster.h"
 #include "device/dependent_launch.h"
+#include "device/dq_in_turn.h"
 #include "device/elect.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/ring.h"
-#include "device/semaphore.h"
 #include "device/setmaxnreg.h"
 #include "device/swizzled_tile.h"
 #include "device/tensor_map.h"
@@ -127,74 +127,6 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
                           stats + (size_t(head) * work.head_tiles + i) * 2 * Br + rank * Br, stats_bytes / 2, full,
                           both);
     }
-}
-
-// Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
-template <class T, int D, class Order>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& p, float* dq_sum,
-                                       int* turns, KeyTile work, Order order, int consumer) {
-  constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
-  // A tile of this block, and the consumer's part of its dQ
-  struct Place {
-    int head, step, i;
-    size_t part;
-    int turn;
-    bool last;  // this block is the last to add to it
-  };
-  const auto place_of = [&](int head, int step) -> Place {
-    const int i = order.tile(step);
-    return {head,
-            step,
-            i,
-            (size_t(head) * work.head_tiles + i) * consumers + consumer,
-            order.turn(i),
-            order.template is_last<Br>(p, i)};
-  };
-  const auto after = [&](const Place& at) {
-    return at.step > work.start ? place_of(at.head, at.step - 1) : place_of(at.head + 1, work.head_tiles - 1);
-  };
-  const auto exists = [&](const Place& at) {
-    return at.head < work.first_head + work.heads && work.start < work.head_tiles;
-  };
-  // Makes the place for a part ready: it is empty, or if this is the last part, the sum of the others comes to it, as
-  // soon as it is this block's turn. With `wait`, waits for the turn; without, returns false if it has not come.
-  const auto prepare = [&](const Place& at, int room, bool wait) {
-    Mbarrier* ready = &smem.dq_ready[room][consumer];
-    if (!at.last || at.turn == 0) {
-      mbarrier_arrive(ready);
-      return true;
-    }
-    if (!wait && semaphore_peek(turns + at.part) != at.turn) return false;
-    semaphore_wait(turns + at.part, at.turn);
-    fence_proxy_async_global();
-    mbarrier_arrive_expect_tx(ready, bytes);
-    bulk_load(smem.dq[room][consumer], dq_sum + at.part * part_size, bytes, ready);
-    return true;
-  };
-
-  Ring<2> ring;
-  Place at = place_of(work.first_head, work.head_tiles - 1), next = at;  // the next one to prepare
-  int ahead = 0;                                                         // so many are ready, from `at` on
-#pragma unroll 1
-  for (; exists(at); at = after(at), ahead--, ring.advance()) {
-    const float* dq = smem.dq[ring.place][consumer];
-    while (ahead < 2 && exists(next) && prepare(next, ring.place ^ ahead, ahead == 0)) next = after(next), ahead++;
-    mbarrier_wait(&smem.dq_full[ring.place][consumer], ring.parity);
-    if (at.last) {
-      tensor_store(dq_map, dq, 0, at.i * Br + (D == 128 ? 0 : consumer * 64), D == 128 ? consumer : 0, at.head);
-    } else if (at.turn == 0) {
-      bulk_store(dq_sum + at.part * part_size, dq, bytes);
-    } else {
-      semaphore_wait(turns + at.part, at.turn);
-      bulk_add(dq_sum + at.part * part_size, dq, bytes);
-    }
-    bulk_commit();
-    bulk_wait_read<0>();
-    if (ahead == 2 && exists(next) && prepare(next, ring.place, false)) next = after(next), ahead++;
-    bulk_wait<0>();  // the sum is in global memory, and the next block may have its turn
-    fence_acq_rel();
-    semaphore_set(turns + at.part, at.turn + 1);
-  }
 }
 
 // A consumer's 64 keys.
@@ -367,7 +299,7 @@ __global__ void __launch_bounds__(threads, 1)
     if (warp == consumers && elect_one())
       load(smem, q_map, k_map, v_map, d_o_map, stats, work, order, work.kv_head / shares, rank);
     else if (warp < consumers && elect_one())
-      add_dq(smem, dq_map, p, dq_sum, turns, work, order, warp);
+      add_dq<Shape<D>>(smem, dq_map, p, dq_sum, turns, work, order, warp);
   } else {
     setmaxnreg_inc<consumer_registers>();
     differentiate(smem, p, work, order, shares, parts, dk, dv);

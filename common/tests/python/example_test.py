@@ -176,7 +176,7 @@ class TheCommand(unittest.TestCase):
         self.assertEqual((one["seed"], other["seed"], one["validation"]["steps"]), (1, 2, [10, 15]))
         self.assertNotEqual(one["losses"], other["losses"])
         self.assertEqual(report["text"]["sha256"], gpt.Text(gpt.files()).about()["sha256"])
-        self.assertIn("01_naive/README.md", report["text"]["files"])
+        self.assertEqual(report["text"]["files"], len(gpt.files()))
         self.assertIn("commit", report["context"])
 
     def test_it_ends_when_the_time_is_over(self):

@@ -50,6 +50,11 @@ def scaled_problems() -> list[Problem]:
     return [Problem(1, HEADS, HEADS, 1024, 1024, 64, dtype, False) for dtype in ("fp16", "bf16")]
 
 
+def rounded(value: float) -> float:
+    """To the digits that a record keeps: no table has more than four."""
+    return float(f"{value:.5g}")
+
+
 def add_ratios(errors: list[JsonObject]) -> None:
     """Gives every problem the name of its baseline, and every result its ratios to it."""
     known: dict[tuple[Problem, str], dict[str, float]] = {
@@ -61,7 +66,7 @@ def add_ratios(errors: list[JsonObject]) -> None:
         base = known.get((problem, one["baseline"])) or known.get((replace(problem, extras=""), one["baseline"]), {})
         for result in one["results"]:
             if "norms" in result:
-                result["ratios"] = {tensor: norm / base[tensor] if norm is not None and base.get(tensor) else None
+                result["ratios"] = {tensor: rounded(norm / base[tensor]) if norm is not None and base.get(tensor) else None
                                     for tensor, norm in result["norms"].items()}
 
 

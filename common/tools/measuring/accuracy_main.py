@@ -23,6 +23,7 @@ from tools.measuring.accuracy import (
     add_ratios,
     problems,
     problems_with_extras,
+    rounded,
     scaled_problems,
 )
 from tools.measuring.peers_check import Reference
@@ -123,7 +124,7 @@ def relative(got: torch.Tensor, exact: torch.Tensor) -> "tuple[float | None, ...
     """(norm, largest) of the error, relative; None where got is not finite everywhere."""
     error = got.double() - exact
     found = (error.norm() / exact.norm()).item(), (error.abs().max() / exact.abs().max()).item()
-    return tuple(value if math.isfinite(value) else None for value in found)
+    return tuple(rounded(value) if math.isfinite(value) else None for value in found)
 
 
 def compared(candidate: "Rung | Peer", inputs: list[torch.Tensor], exact: dict[str, torch.Tensor],
