@@ -66,8 +66,9 @@ def add_ratios(errors: list[JsonObject]) -> None:
         base = known.get((problem, one["baseline"])) or known.get((replace(problem, extras=""), one["baseline"]), {})
         for result in one["results"]:
             if "norms" in result:
-                result["ratios"] = {tensor: rounded(norm / base[tensor]) if norm is not None and base.get(tensor) else None
-                                    for tensor, norm in result["norms"].items()}
+                result["ratios"] = {
+                    tensor: rounded(norm / base[tensor]) if norm is not None and base.get(tensor) else None
+                    for tensor, norm in result["norms"].items()}
 
 
 def _size(ratio: "float | None") -> float:
