@@ -243,7 +243,7 @@ __device__ __forceinline__ void add(float (&o)[1][all][4], const float (&part)[1
 // O += P V in fp32, at D = 256: in two halves of 128 columns, in the registers of S, which is used up.
 template <int D>
 __device__ __forceinline__ void add_in_halves(float (&o)[1][D / 8][4], float (&s)[1][Bc / 8][4],
-                                             const uint32_t (&p)[1][Bc / 32][4], const e4m3* v) {
+                                              const uint32_t (&p)[1][Bc / 32][4], const e4m3* v) {
 #pragma unroll
   for (int first = 0; first < D; first += Bc) {
     wgmma_fence(s);
