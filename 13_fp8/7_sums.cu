@@ -5,10 +5,12 @@
 // What changed since held: a tensor core keeps 13 bits behind the leading one of a sum of products in eight bits, and
 // cuts off the rest (common/microbenchmarks/eight_bits.cu). Each instruction cuts again, and always towards zero. So
 // P V goes to a sum of its own, which begins anew with every tile of 128 keys, and is added to O in fp32. Another D / 2
-// registers, and as many additions a tile, made while the other consumer multiplies. At D = 256 there are none for it,
-// and O stays with the tensor core.
+// registers, and as many additions a tile, made while the other consumer multiplies.
 //
-// Expected limit: as before.
+// At D = 256 O has 128 registers and S 64. So P V waits until S is used up, and then its two halves take the place of
+// S, one after the other. The next S comes behind them, and so x is made after the turn.
+//
+// Expected limit: as before. At D = 256 the tensor cores wait while a half is added up, twice a tile.
 #include "forward.h"
 
 namespace fp8 {

@@ -16,6 +16,8 @@
 //                      P = 2^x, rounded to e4m3, and O follows m where it rises
 //                      the last P V                                                  -> v_empty
 //                      O scale_v / l          waits for o_empty                      -> o_full
+//
+// Where O is added up in fp32 at D = 256, a consumer makes P V(j-1) before S(j), in the same registers.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +67,7 @@ struct Direct {
   static constexpr bool turns = false;
   // Q is in registers, at D = 128
   static constexpr bool q_held = false;
-  // After so many tiles the tensor core's sum is added to O, in fp32; 0: never
+  // After so many tiles the tensor core's sum is added to O, in fp32; at D = 256 after each; 0: never
   static constexpr int flush = 0;
   // What Q, K and V are rounded to (attention/problem.h)
   static constexpr attention::EightBits rounding = attention::scale_of_tensor;
@@ -230,12 +232,25 @@ __device__ __forceinline__ void watch_weights([[maybe_unused]] Watched tile,
 #endif
 }
 
-// sum += part
-template <int D>
-__device__ __forceinline__ void add(float (&sum)[1][D / 8][4], const float (&part)[1][D / 8][4]) {
+// O += part, of columns from `first` on
+template <int all, int columns>
+__device__ __forceinline__ void add(float (&o)[1][all][4], const float (&part)[1][columns][4], int first = 0) {
 #pragma unroll
-  for (int n = 0; n < D / 8; n++)
-    for (int r = 0; r < 4; r++) sum[0][n][r] += part[0][n][r];
+  for (int n = 0; n < columns; n++)
+    for (int r = 0; r < 4; r++) o[0][first / 8 + n][r] += part[0][n][r];
+}
+
+// O += P V in fp32, at D = 256: in two halves of 128 columns, in the registers of S, which is used up.
+template <int D>
+__device__ __forceinline__ void add_in_halves(float (&o)[1][D / 8][4], float (&s)[1][Bc / 8][4],
+                                              const uint32_t (&p)[1][Bc / 32][4], const e4m3* v) {
+#pragma unroll
+  for (int first = 0; first < D; first += Bc) {
+    wgmma_fence(s);
+    start_sum_by_transpose<Bc, Bc>(s, p, v + first * Bc, false);
+    wgmma_wait<0>(s);
+    add(o, s, first);
+  }
 }
 
 // x = scale log2(e) S - m in place of S, of a tile with a bias: x + bias. Whether m has to rise for it, if that is
@@ -275,6 +290,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
                                        const Queries<D>& q, const Scales& scales, float* lse) {
   constexpr bool q_held = R::q_held && D == 128;  // at 64 and 256 there are no registers for it
   constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
+  constexpr bool in_halves = R::flush > 0 && D == 256;  // there are none for a second sum beside S
   constexpr int tiles_of_a_sum = R::flush > 0 ? R::flush : 1;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
@@ -390,19 +406,30 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wait_for_turn();
+    if constexpr (in_halves) {
+      add_in_halves<D>(o_reg, s_reg, p_reg, smem.v[before.place]);
+      release(smem.v_empty[before.place]);
+    }
     wgmma_fence();
     start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
-    start_o(smem.v[before.place], j - 1);
-    wgmma_wait<1>(s_reg);
+    if constexpr (in_halves) {
+      wgmma_wait<0>(s_reg);
+      pass_turn();
+    } else {
+      start_o(smem.v[before.place], j - 1);
+      wgmma_wait<1>(s_reg);
+    }
     release(smem.k_empty[ring.place]);
     release_q(j);
     const bool above = make_x(j);
-    wgmma_wait<0>(sum_reg);
-    pass_turn();
-    release(smem.v_empty[before.place]);
+    if constexpr (!in_halves) {
+      wgmma_wait<0>(sum_reg);
+      pass_turn();
+      release(smem.v_empty[before.place]);
+    }
     wait_for_v();
-    if constexpr (R::flush > 0)
-      if (j % tiles_of_a_sum == 0) add<D>(o_reg, part_reg);
+    if constexpr (R::flush > 0 && !in_halves)
+      if (j % tiles_of_a_sum == 0) add(o_reg, part_reg);
     if (above) raise();
     watch_rows(state, rows);
     if constexpr (R::flush <= 1) watch("O", state, o_reg, v_scale);
@@ -410,12 +437,16 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   }
 
   watch_step("3. O += P V");
-  wgmma_fence();
-  start_o(smem.v[ring.place], own_tiles - 1);
-  wgmma_wait<0>(sum_reg);
+  if constexpr (in_halves) {
+    add_in_halves<D>(o_reg, s_reg, p_reg, smem.v[ring.place]);
+  } else {
+    wgmma_fence();
+    start_o(smem.v[ring.place], own_tiles - 1);
+    wgmma_wait<0>(sum_reg);
+    if constexpr (R::flush > 0) add(o_reg, part_reg);
+  }
   release(smem.v_empty[ring.place]);
   ring.advance();
-  if constexpr (R::flush > 0) add<D>(o_reg, part_reg);
   watch_rows(state, rows);
   watch("O", state, o_reg, v_scale);
 
@@ -569,24 +600,12 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   }
 }
 
-// At D = 256 a thread has registers for one sum: there O stays with the tensor core.
-template <class R>
-struct WithOneSum : R {
-  static constexpr int flush = 0;
-};
-template <class R, int D>
-using OfHeadDim = std::conditional_t<D == 256 && (R::flush > 0), WithOneSum<R>, R>;
-template <class R>
-bool cuts_sums(const Problem& p) {
-  return R::flush == 0 || p.head_dim > 128;
-}
-
 template <class R>
 constexpr bool to_256 = R::unsupported == attention::not_for_hopper_to_256;
 
 template <class R>
 void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  const auto run_of = [&]<class T, int D>() { run<OfHeadDim<R, D>, T, D>(p, args, stream); };
+  const auto run_of = [&]<class T, int D>() { run<R, T, D>(p, args, stream); };
   if constexpr (to_256<R>)
     attention::by_dtype_and_head_dim<64, 128, 256>(p, run_of);
   else
@@ -605,7 +624,7 @@ void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream)
            eight);
     Problem unrotated = p;
     if (R::rounding == attention::rotated_tile) unrotated.scale *= D;
-    attend<OfHeadDim<R, D>, T, D>(unrotated, args, eight, tile_scales(eight), stream);
+    attend<R, T, D>(unrotated, args, eight, tile_scales(eight), stream);
   });
 }
 
@@ -622,7 +641,7 @@ constexpr attention::Forward unpadded = {
     .run = run_of_head_dim<R>,
     .writes_lse = true,
     .eight_bits = R::rounding,
-    .cuts_sums = cuts_sums<R>};
+    .cuts_sums = R::flush == 0};
 
 template <class R>
 constexpr attention::Forward of_e4m3 = {.unsupported = not_of_e4m3,
@@ -630,6 +649,6 @@ constexpr attention::Forward of_e4m3 = {.unsupported = not_of_e4m3,
                                         .run = run_of_e4m3<R>,
                                         .writes_lse = true,
                                         .eight_bits = attention::scale_of_tile,
-                                        .cuts_sums = cuts_sums<R>};
+                                        .cuts_sums = R::flush == 0};
 
 }  // namespace fp8

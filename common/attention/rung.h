@@ -119,8 +119,7 @@ struct Pass {
   bool deterministic = true;            // the same bits from the same inputs, whatever the order of threads
   unsigned takes = no_extras;           // of attention::Extras
   EightBits eight_bits = sixteen_bits;  // forward only
-  // In eight bits: O stays with tensor cores, which cut a long sum off. None: never.
-  bool (*cuts_sums)(const Problem&) = nullptr;
+  bool cuts_sums = false;               // in eight bits: O stays with tensor cores, which cut a long sum off
   // Of a pass without kernels of its own: the pass whose kernels it takes for a problem that it supports.
   const Pass& (*chooses)(const Problem&) = nullptr;
 

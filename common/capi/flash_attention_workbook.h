@@ -218,8 +218,7 @@ typedef struct {
 /* The same of q, k and v that are e4m3 already: bytes of 1 sign, 4 exponent and 3 mantissa bits, without infinities,
  * the largest 448 (OCP 8-bit Floating Point Specification; PyTorch's float8_e4m3fn). o is of the problem's dtype, and
  * the problem has no extras and a head_dim of 64, 128 or 256. Nothing is rounded but the softmax's weights, which
- * become e4m3, and o. With a head_dim above 128, here and in faw_forward of chapter 13, sums over the keys stay in the
- * tensor core, which keeps 13 bits behind the first one: where V is of one sign, the error grows with seq_k. */
+ * become e4m3, and o. */
 faw_status faw_forward_e4m3_workspace(const char* chapter, const char* rung, const faw_problem* problem, size_t* bytes);
 faw_status faw_forward_e4m3(const char* chapter, const char* rung, const faw_problem* problem, const void* q,
                             const void* k, const void* v, const faw_scales* scales, void* o, float* lse,

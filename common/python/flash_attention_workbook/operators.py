@@ -297,10 +297,7 @@ def _from_e4m3(tensors, scales, causal, scale, rung, out_dtype):
 def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_scale=None, v_scale=None,
                   out_dtype=None):
     """softmax(scale q k^T) v as o, of q [B, H, Nq, D], k and v [B, Hkv, Nk, D], through numbers of eight bits. The
-    error of o is a few percent in the norm, see the lesson of chapter 13, but where D > 128 and V is mostly of one
-    sign: there it grows with Nk. Up to D = 128 a kernel adds up each 128 keys in fp32. Above that it has no registers
-    for it, and leaves the sum in the tensor core, which keeps 13 bits behind the first one: at 16,384 keys with V
-    around 1 a quarter of o is lost. On a GPU of compute capability 9.0 alone.
+    error of o is a few percent in the norm: see the lesson of chapter 13. On a GPU of compute capability 9.0 alone.
 
     Of fp16 or bf16 tensors, kernels make e4m3 and scales, and o is of their type. D is at most 256.
 

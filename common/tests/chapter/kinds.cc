@@ -803,8 +803,7 @@ std::vector<Kind> make_kinds() {
        for_eight_bits(),
        [](const Forward& pass, const Case& c) {
          const bool long_sum = c.inputs == InputKind::long_sum;
-         const bool cut = pass.cuts_sums && pass.cuts_sums(c.problem);
-         const bool asked = long_sum ? pass.eight_bits && !cut : pass.eight_bits >= attention::scale_of_tile;
+         const bool asked = long_sum ? pass.eight_bits && !pass.cuts_sums : pass.eight_bits >= attention::scale_of_tile;
          return asked ? solve(pass, c) : std::string();
        },
        [](const attention::Backward&, const Case&) { return std::string(); }},
