@@ -123,7 +123,10 @@ def problems(source: Path, rungs: dict) -> list:
         return [[f"--rung={name}", f"--direction={direction}", *problem] for name in [rung, *borrowers(source)]
                 for problem in some]
     directions = [one for one in ("backward", "forward") if any(rung[one] for rung in rungs.values())]
-    return [[f"--direction={direction}", *problem] for direction, problem in product(directions, some)]
+    found = [[f"--direction={direction}", *problem] for direction, problem in product(directions, some)]
+    if source.name == "forward.h" and "to_256" in source.read_text():  # not every rung takes these heads
+        found.append([f"--rung={list(rungs)[-1]}", "--direction=forward", *WIDE_PROBLEMS[-1]])
+    return found
 
 
 def verdict(program: str, barrier: str, line: str, source_problems: list) -> str:
