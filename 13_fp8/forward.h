@@ -147,14 +147,11 @@ __device__ void announce(Smem& smem, int index, const Queries& q) {
   smem.index[q.place] = index;
 }
 
-// The next tile of another thread, or of a warp, whose lane 0 reads it: that one arrives at q_empty, too. False if none
-// is left.
-template <bool whole_warp = true, class Smem, int rows, class Queries>
+// The others' next tile; false if none is left.
+template <class Smem, int rows, class Queries>
 __device__ bool next(Smem& smem, const TileList<rows>& tiles, Tile& tile, const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
-  int index = !whole_warp || threadIdx.x % 32 == 0 ? smem.index[q.place] : 0;
-  if constexpr (whole_warp) index = __shfl_sync(0xffffffff, index, 0);
-  return tiles.get(tile, index);
+  return tiles.get(tile, smem.index[q.place]);
 }
 
 // Starts the copies of a tile. One thread.
@@ -537,7 +534,7 @@ __global__ void __launch_bounds__(threads<D>, 1)
       announce(smem, index, q);
       mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
     } else if (warp == 1 && elect_one()) {
-      for (int turn = 0; next<false>(smem, tiles, tile, q); turn++, q.advance()) {
+      for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance()) {
         mbarrier_arrive(&smem.q_empty[q.place]);
         mbarrier_wait(&smem.o_full, turn % 2);
         tensor_store(o_map, smem.o, 0, tile.i0, 0, tile.head);
@@ -556,8 +553,10 @@ __global__ void __launch_bounds__(threads<D>, 1)
     setmaxnreg_inc<Shape::consumer_registers>();
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
-    for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance())
+    for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance()) {
+      __syncwarp();  // all lanes know which tile it is
       attend<R, T, D>(smem, p, tile, turn, ring, q, scales, lse);
+    }
     if (R::turns && warpgroup == 0)
       named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
