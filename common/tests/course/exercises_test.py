@@ -136,6 +136,8 @@ class TheCoursePage(unittest.TestCase):
         exercises = {one.id: one.points for one in course.load().exercises}
         text = (ROOT / "common/course/README.md").read_text()
         self.assertIn(f"There are {len(exercises)}, with {sum(exercises.values())} points.", text)
+        for page in ("README.md", "common/book/reference.md"):
+            self.assertIn(f"There are {len(exercises)} exercises:", (ROOT / page).read_text())
         self.assertIn("Each chapter up to 12 has exercises of all three kinds. In the chapters from 07 to 10 at least three are about "
                       "the backward.", text)
         for number in range(1, 13):

@@ -9,7 +9,7 @@ from tools.base import JsonObject
 from tools.grading.one_submission import Grade
 from tools.grading.roster import Log, Person
 from tools.grading.sandbox import OTHER_FILES
-from tools.grading.similarity import Alike, groups
+from tools.grading.similarity import TOO_SHORT, Alike, groups
 from tools.grading.speed import Graded
 from tools.grading.tables import as_csv
 
@@ -129,7 +129,9 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
     groups_of_names = [(', '.join(map(_in_markdown, names)), ids, share) for names, ids, share in groups(alike)]
     lines += [without] if without else [f"- {names}: {'all' if share >= 0.995 else f'{share:.0%} or more'} of "
                                         f"{', '.join(ids)}" for names, ids, share in groups_of_names] or \
-        ["No two solutions are nearly the same."]
+        ["No two are nearly the same."]
+    lines += [] if without else ["", f"Compared is written code of at least {TOO_SHORT} characters, blanks not counted: for "
+                                 "what is shorter there is one way to write it.", ""]
     lines += [f"- {', '.join(map(_in_markdown, names))}: the questions of one name in answers.json"
               for names in namesakes]
     lines += _what_held(held)

@@ -12,7 +12,7 @@ REQUIREMENTS = ROOT / "common/course/requirements.txt"
 HOME = BUILD / "alike"
 LOWEST_PYTHON = (3, 9)
 _SHARE = 0.8  # of both
-_TOO_SHORT = 150  # characters: there is one way to write it
+TOO_SHORT = 150  # characters: there is one way to write it
 _FINGERPRINT = 15, 8  # characters that one has, and how many neighbours choose one
 _SECONDS = 300  # of thirty students: some
 _OURS = ""  # the workbook, among the students
@@ -42,7 +42,7 @@ def alike(written: dict[str, dict[str, str]], course: Course) -> tuple[list[Alik
         own = {name: of_student[exercise.id] for name, of_student in written.items() if exercise.id in of_student}
         # The lexer takes a second for some thousands of blanks.
         own = {name: _with_few_blanks(text) for name, text in own.items()
-               if len("".join(text.split())) >= _TOO_SHORT and text.split() != ours.split()}
+               if len("".join(text.split())) >= TOO_SHORT and text.split() != ours.split()}
         if len(own) > 1:
             texts[exercise.id] = {**own, _OURS: _with_few_blanks(ours)}
     try:

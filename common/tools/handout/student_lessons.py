@@ -86,8 +86,7 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
              "and accesses out of",
              "bounds.", "", "```", *[f"./workbook {command:{width}}   # {what}" for command, what in commands], "```",
              "",
-             "Your lines stand between the two comments `// exercise NAME: ..` and `// end NAME`. Leave both comments "
-             "as they are: only",
+             "Your lines stand between two comments, `// exercise ..` and `// end ..`. Leave both comments as they are: only",
              "what stands between them is graded. In an exercise about a mistake you may change every line of the "
              "file, but few changes are",
              "enough. In your lines you may use what the file and `common/device` offer, and your own variables. Calls "
@@ -102,7 +101,8 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
              "that. Give",
              "[this page](common/course/tutor.md) to an AI assistant before you ask it about an exercise.", "",
              "**Hand in** the files that the table names, in their directories, as a zip archive. This makes one:", "",
-             "```", f"zip mine.zip {' '.join(handed_in)}", "```", ""]
+             "```", f"zip mine.zip {' '.join(handed_in)}", "```", "",
+             "Put all that you have into each archive: one of them counts, the last that came in time.", ""]
     for number, week in enumerate(plan.weeks, 1):
         if not week.exercises:
             continue
