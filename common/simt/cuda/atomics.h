@@ -132,7 +132,7 @@ __device__ inline unsigned long long atomicExch(unsigned long long* p, unsigned 
   return simt::exchange(p, v);
 }
 __device__ inline float atomicExch(float* p, float v) {
-  return simt::atomic_update(p, [v](float) { return v; });
+  return __builtin_bit_cast(float, simt::exchange(reinterpret_cast<unsigned*>(p), __builtin_bit_cast(unsigned, v)));
 }
 
 #define SIMT_ATOMIC(T, name, expression)                                              \

@@ -203,7 +203,7 @@ std::uint64_t source_missing(const SpaceOfWait& space, const Shuffle& shuffle, u
 
 namespace {
 void updates(const void* pc, const void* p, std::size_t bytes) {
-  if (worker != nullptr && worker->in_kernel()) worker->tell_of_access(pc, p, bytes, Access::atomic);
+  if (worker != nullptr && worker->in_kernel()) worker->tell_of_whole_access(pc, p, bytes, Access::atomic);
 }
 }  // namespace
 

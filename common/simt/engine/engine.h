@@ -180,6 +180,13 @@ class Worker {
     made.is_volatile = is_volatile;
     observe(&Observer::accessed, made);
   }
+  // One that a GPU makes in one piece.
+  void tell_of_whole_access(const void* pc, const void* pointer, std::size_t size, Access access,
+                            bool is_volatile = false) {
+    if (reinterpret_cast<std::uintptr_t>(pointer) % size != 0 && !computing())
+      observe(&Observer::misaligned, memory_access(pc, pointer, size, access));
+    tell_of_access(pc, pointer, size, access, is_volatile);
+  }
   void tell_of_ldmatrix_row(const void* pc, const void* row) {
     if (!observers_.empty()) observe(&Observer::ldmatrix_row, memory_access(pc, row, 16, Access::read));
   }

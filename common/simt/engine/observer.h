@@ -19,8 +19,8 @@ struct ParkedBlock;
 class PendingCopies;
 struct Product;
 
-// An atomic access is an update, which reads and writes.
-enum class Access : std::uint8_t { read, write, atomic, atomic_read, atomic_write };
+// An atomic access is an update, which reads and writes; an exchange may be the first write of its place.
+enum class Access : std::uint8_t { read, write, atomic, atomic_read, atomic_write, exchange };
 constexpr bool is_atomic(Access access) { return access >= Access::atomic; }
 constexpr bool reads(Access access) { return access != Access::write && access != Access::atomic_write; }
 constexpr bool writes(Access access) { return access != Access::read && access != Access::atomic_read; }

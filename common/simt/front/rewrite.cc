@@ -586,6 +586,8 @@ class Rewriter {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
           launch(i);
+        } else if (text == "(" && i > 0 && is_an_integer(at(i + 1))) {
+          cast_in_front(i);
         } else if (text == "[") {
           note_lambda(i);
         }
@@ -613,10 +615,118 @@ class Rewriter {
         print(i);
       else if (text.starts_with("cuda") && at(i + 1) == "(")
         discard(i);
+      else if (at(i + 1) == "<" ? text == "static_cast" : at(i + 1) == "(" && is_an_integer(text))
+        cast(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
       note_call(i);
       note_mention(i);
+    }
+  }
+
+  // --- Casts to integers, which a GPU does its own way where the number does not fit ---
+
+  // A type's name, or a part of it.
+  static bool is_an_integer(std::string_view word) {
+    static const std::set<std::string_view> names = {"int",       "unsigned", "signed",   "long",     "short",
+                                                     "char",      "size_t",   "uchar",    "uint",     "ushort",
+                                                     "ulong",     "int8_t",   "int16_t",  "int32_t",  "int64_t",
+                                                     "ptrdiff_t", "uint8_t",  "uint16_t", "uint32_t", "uint64_t"};
+    return names.contains(word);
+  }
+  bool is_an_integer(Place from, Place to) const {
+    if (from + 2 < to && at(from) == "std" && at(from + 1) == "::") from += 2;
+    for (Place i = from; i < to; ++i)
+      if (!is_an_integer(at(i))) return false;
+    return from < to;
+  }
+  bool is_a_number(Place from, Place to) const {
+    return to == from + 1 && (at(from) == "float" || at(from) == "double" || at(from) == "half")
+               ? true
+               : is_an_integer(from, to);
+  }
+  bool may_cast(Place i) const { return in_function() && scopes_.back().device && !of_the_engine_[i]; }
+
+  // static_cast<int>(x), int(x)
+  void cast(Place i) {
+    if (!may_cast(i)) return;
+    if (at(i + 1) == "<") {
+      const Place close = close_of_angle(i + 1);
+      if (close == nowhere || at(close + 1) != "(" || partner_[close + 1] == nowhere) return;
+      if (is_an_integer(i + 2, close)) replace(i, "::simt::to_integer");
+      return;
+    }
+    const Place begin = at(i - 1) == "::" && at(i - 2) == "std" ? i - 2 : i, from = i + 2, to = past(i + 1) - 1;
+    static const std::set<std::string_view> before = {"=", "(", "[", "{", "return", ",", "+", "-", "*",  "/", "%",
+                                                      "?", ":", "&", "|", "^",      "!", "~", "<", "<=", ">="};
+    if (from >= to || !before.contains(at(begin - 1)) || split(from, to).size() != 1) return;
+    if (at(from) == "*" || at(from) == "&" || at(from) == "(" ? !is_word(from + 1) : is_a_number(from, from + 1))
+      return;
+    if (at(begin - 1) == "<" && close_of_angle(begin - 1) != nowhere) return;
+    replace(begin, "::simt::to_integer<" + words(begin, i + 1) + ">");
+    remove(begin + 1, i + 1);
+  }
+
+  // (int)x
+  void cast_in_front(Place open) {
+    const Place close = partner_[open];
+    if (!may_cast(open) || close == nowhere || !is_an_integer(open + 1, close)) return;
+    const std::string_view before = at(open - 1);
+    const bool behind_a_cast =
+        before == ")" && partner_[open - 1] != nowhere && is_a_number(partner_[open - 1] + 1, open - 1);
+    if ((is_word(open - 1) && !is_statement_keyword(before)) || before == "]" || before == ">" ||
+        (before == ")" && !behind_a_cast) || at(open - 2) == "operator")
+      return;
+    const Place last = end_of_operand(close + 1);
+    if (last == nowhere) return;
+    const std::string type = words(open + 1, close);
+    remove(open, close + 1);
+    edits_[open].text = "::simt::to_integer<" + type + ">(";
+    edits_[last].after += ")";
+  }
+
+  // The last token of what a cast in front of i is of; nowhere if that cannot be known for sure.
+  Place end_of_operand(Place i) const {
+    static const std::set<std::string_view> prefixes = {"-", "+", "!", "~", "*", "&"};
+    for (;;) {  // what stands in front
+      if (prefixes.contains(at(i))) {
+        ++i;
+      } else if (at(i) == "(" && partner_[i] != nowhere) {
+        const Place next = past(i);
+        const bool operand = is_word(next) || kind(next) == Kind::number;
+        if (!operand && !is_a_number(i + 1, next - 1)) break;
+        if (!operand && at(next) != "(" && !prefixes.contains(at(next))) return nowhere;
+        i = next;
+      } else {
+        break;
+      }
+    }
+    if (at(i) == "::") ++i;
+    static const std::set<std::string_view> others = {"new",   "delete",   "sizeof",  "alignof",
+                                                      "throw", "operator", "template"};
+    if (at(i) == "(") {
+      if (partner_[i] == nowhere) return nowhere;
+      i = partner_[i];
+    } else if (kind(i) != Kind::number && kind(i) != Kind::character && (!is_word(i) || others.contains(at(i)))) {
+      return nowhere;
+    }
+    for (;;) {  // what stands behind
+      const std::string_view next = at(i + 1);
+      if (next == "(" || next == "[") {
+        if (partner_[i + 1] == nowhere) return nowhere;
+        i = partner_[i + 1];
+      } else if (next == "." || next == "->" || next == "::") {
+        if (!is_word(i + 2) || others.contains(at(i + 2))) return nowhere;
+        i += 2;
+      } else if (next == "<" && is_word(i) && close_of_angle(i + 1) != nowhere &&
+                 (at(close_of_angle(i + 1) + 1) == "(" || at(close_of_angle(i + 1) + 1) == "::")) {
+        i = close_of_angle(i + 1);  // max<float>(..)
+      } else if (next == "{" ||
+                 ((next == "+" || next == "-") && at(i + 2) == next && tokens_[code_[i + 2]].space.empty())) {
+        return nowhere;
+      } else {
+        return i;
+      }
     }
   }
 

@@ -701,7 +701,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
   const bool is_flag = is_atomic(a.access) || a.is_volatile, several = streams_.several();
   if (is_flag) synchronise(a, shadow);
   const bool on_device = DeviceMemory::instance().contains(reinterpret_cast<const void*>(a.address));
-  if (on_device && reads(a.access) && !is_written(a.address, a.size) &&
+  if (on_device && reads(a.access) && a.access != Access::exchange && !is_written(a.address, a.size) &&
       said_.insert(static_cast<std::uint32_t>(near(a.pc))).second && !full_)
     found_mistake(here(a.pc) + "read of " + bytes_text(a.size) +
                   " of global memory that nobody has written (cudaMalloc does not clear it)");
@@ -825,7 +825,7 @@ void GlobalShadow::race(const Event& before, const MemoryAccess& now, uint3 bloc
   const auto pair_is = [&](Access one, Access other) {
     return (before.access == one && now.access == other) || (before.access == other && now.access == one);
   };
-  if (pair_is(Access::read, Access::atomic)) {
+  if (pair_is(Access::read, Access::atomic) || pair_is(Access::read, Access::exchange)) {
     noted(message + ": the read may be of an old value");
   } else if (pair_is(Access::read, Access::write) && !before.is_volatile && !now.is_volatile) {
     const auto [set, read] =

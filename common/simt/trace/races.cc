@@ -425,7 +425,7 @@ void RaceDetector::misaligned(const MemoryAccess& a) {
   if (a.space == MemoryAccess::elsewhere) return;
   const std::string bytes = std::to_string(a.size);
   worker->fail(cudaErrorMisalignedAddress, &worker->current(), line_of(a.pc),
-               "misaligned " + std::string(reads(a.access) ? "read" : "write") + ": the address of a " + bytes +
+               "misaligned " + std::string(access_word(a.access)) + ": the address of a " + bytes +
                    "-byte access is not a multiple of " + bytes);
 }
 

@@ -50,7 +50,7 @@ void registers_written(const void* first, int count) {
 }
 
 void note_update(const void* pc, const void* p, std::size_t bytes) {
-  if (worker != nullptr && worker->in_kernel()) worker->tell_of_access(pc, p, bytes, Access::atomic);
+  if (worker != nullptr && worker->in_kernel()) worker->tell_of_whole_access(pc, p, bytes, Access::atomic);
 }
 
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share) {
