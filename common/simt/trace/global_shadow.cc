@@ -269,6 +269,10 @@ void GlobalShadow::race_of_streams(const Event& before, const std::function<std:
 void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes, bool noted) {
   settle();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  if (!streams_.several()) {  // else stream_begins() has
+    first_slice_ += static_cast<std::uint32_t>(slices_.size());
+    slices_.clear();
+  }
   slices_.push_back({0, 0, 0});
   const Event now = {0, first_slice_, 0, 0, writes ? Access::write : Access::read, false};
   for (std::uintptr_t at = begin; at < begin + bytes;) {
