@@ -590,6 +590,7 @@ class Rewriter {
           cast_in_front(i);
         } else if (text == "[") {
           note_lambda(i);
+          note_extent(i);
         }
         continue;
       }
@@ -615,6 +616,8 @@ class Rewriter {
         print(i);
       else if (text.starts_with("cuda") && at(i + 1) == "(")
         discard(i);
+      else if (text == "dynamic_cast" && at(i + 1) == "<")
+        ask_for_type(i);
       else if (at(i + 1) == "<" ? text == "static_cast" : at(i + 1) == "(" && is_an_integer(text))
         cast(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
@@ -665,6 +668,16 @@ class Rewriter {
     if (at(begin - 1) == "<" && close_of_angle(begin - 1) != nowhere) return;
     replace(begin, "::simt::to_integer<" + words(begin, i + 1) + ">");
     remove(begin + 1, i + 1);
+  }
+
+  // dynamic_cast in host code
+  void ask_for_type(Place i) {
+    const Place close = close_of_angle(i + 1);
+    if (!in_function() || scopes_.back().device || of_the_engine_[i] || close == nowhere ||
+        partner_[close + 1] == nowhere)
+      return;
+    edits_[close + 1].after += "::simt::asked_for_type(";
+    edits_[partner_[close + 1]].before += ")";
   }
 
   // (int)x
@@ -864,9 +877,12 @@ class Rewriter {
     for (const Scope& scope : scopes_)
       if (&scope != &scopes_.back() && scope.kind != Scope::names) return;  // a member
     const Place before = at(d.parameters - 1) == ">" ? d.parameters : d.parameters - 2;
-    if (device || has(d.begin, d.parameters, "constexpr") || has(d.begin, d.parameters, "consteval") ||
-        (before < d.parameters && at(before) == "::"))
+    if (before < d.parameters && at(before) == "::") return;
+    if (has(d.begin, d.parameters, "constexpr") || has(d.begin, d.parameters, "consteval")) {
+      if (!of_the_engine_[open]) (device ? of_the_device_ : constant_of_the_host_).insert(d.name);
       return;
+    }
+    if (device) return;
     (of_the_engine_[open] ? of_the_device_ : of_the_host_).insert(d.name);
   }
 
@@ -874,7 +890,10 @@ class Rewriter {
   void note_call(Place i) {
     if (i < 2 || !in_function() || !scopes_.back().device) return;
     if ((at(i) == "throw" && at(i + 1) != "(") || (at(i) == "try" && at(i + 1) == "{")) exceptions_.push_back(i);
-    if (scopes_.back().host) return;
+    if (scopes_.back().host) {
+      if (at(i + 1) == "(") called_by_both_.insert(at(i));
+      return;
+    }
     const bool streams = at(i) == "cout" || at(i) == "cerr";
     if (at(i + 1) != "(" && (!streams || at(i + 1) != "<" || at(i + 2) != "<")) return;
     const std::string_view before = at(i - 1);
@@ -924,6 +943,10 @@ class Rewriter {
               "device code calls std::" + std::string(name) + "(), which is the host's" +
                   (name == "swap" ? "" : ": nvcc takes it with --expt-relaxed-constexpr, which may be said here, too"));
       if (of_the_device_.contains(name) || is_another_thing(call, body)) continue;
+      if (!relaxed_ && at(call - 1) != "::" && constant_of_the_host_.contains(name) && !of_the_host_.contains(name))
+        wrong(call, "device code calls " + std::string(name) +
+                        "(), which is the host's, though constexpr: it needs __device__, or --expt-relaxed-constexpr, "
+                        "which may be said here, too");
       const bool own = of_the_host_.contains(name);
       if (own ? at(call - 1) == "::" || in_system_headers(name) : !of_the_library.contains(name)) continue;
       const auto [file, line] = line_of(call);
@@ -1263,13 +1286,20 @@ class Rewriter {
     std::set<std::string_view> taken;
     for (Place i = 1; i < size(); ++i)
       if (is_word(i) && names.contains(at(i)) && !taken.contains(at(i)) && is_a_value(i)) taken.insert(at(i));
-    for (const auto& [name, body, on_host] : guarded_)
-      if (taken.contains(name)) guard_function(std::string(name), body, on_host);
+    for (const auto& [name, body, on_host] : guarded_) {
+      if (taken.contains(name))
+        guard_function(std::string(name), body, on_host);
+      else if (on_host && called_by_both_.contains(name) && !of_the_device_.contains(name))
+        guard_own(std::string(name), body);
+    }
     for (const Place body : lambdas_) guard_function("a lambda function", body, true);
     for (const auto& [name, said, body] : own_functions_)
-      if (!taken.contains(name))
-        edits_[body].after += " if (::simt::in_kernel()) ::simt::own_function_in_kernel(\"" + said +
-                              "\", __builtin_FILE(), __builtin_LINE());";
+      if (!taken.contains(name)) guard_own(said, body);
+  }
+
+  void guard_own(const std::string& said, Place body) {
+    edits_[body].after += " if (::simt::in_kernel()) ::simt::own_function_in_kernel(\"" + said +
+                          "\", __builtin_FILE(), __builtin_LINE());";
   }
 
   void guard_function(const std::string& name, Place body, bool on_host) {
@@ -1288,6 +1318,26 @@ class Rewriter {
     while (body < size() && at(body) != "{" && at(body) != ";" && at(body) != ")" && at(body) != ",") ++body;
     if (at(body) == "{" && !has(statement_begin(i), body, "constexpr") && !has(i, body, "__device__"))
       lambdas_.push_back(body);
+  }
+
+  // `float row[n];` in device code, where n is a parameter.
+  void note_extent(Place open) {
+    if (!in_function() || !scopes_.back().device || of_the_engine_[open] || partner_[open] == nowhere) return;
+    Place name = open - 1;
+    while (at(name) == "]" && partner_[name] != nowhere) name = partner_[name] - 1;
+    static const std::set<std::string_view> no_types = {"return", "else", "case", "delete",
+                                                        "throw",  "goto", "new",  "do"};
+    if (name < 2 || !is_word(name) || !is_word(name - 1) || no_types.contains(at(name - 1)) || functions_.empty())
+      return;
+    const Declaration d = declaration(statement_begin(functions_.back().open));
+    if (!d.is_function) return;
+    std::set<std::string> names = {"warpSize", "blockDim", "gridDim", "threadIdx"};
+    for (const Parameter& parameter : parameters(d)) names.insert(parameter.name);
+    for (Place i = open + 1; i < partner_[open]; ++i)
+      if (is_word(i) && names.contains(std::string(at(i))) && at(i - 1) != "." && at(i - 1) != "::" &&
+          at(i + 1) != "(" && !has(open, partner_[open], "sizeof") && !has(open, partner_[open], "decltype"))
+        return wrong(open, "an array of " + words(open + 1, partner_[open]) +
+                               " elements in device code: their number has to be a constant");
   }
 
   bool unevaluated(Place i) const {
@@ -1689,7 +1739,10 @@ class Rewriter {
     replace(close, ")");
     remove(close + 1, close + 3);
     if (at(close + 3) != "(" || (!scopes_.empty() && scopes_.back().device)) return;
-    for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) by_its_name(from, to);
+    for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) {
+      by_its_name(from, to);
+      if (!relaxed_) lambda_argument(from, to);
+    }
   }
 
   // A function of the host's, which the kernel would call.
@@ -1712,6 +1765,21 @@ class Rewriter {
     edits_[begin].before +=
         std::string("::simt::") + (address ? "address" : "array") + "_for_a_kernel(\"" + std::string(at(name)) + "\", ";
     edits_[name].after += ")";
+  }
+
+  // `[=](int i) {..}`, or the name of a variable that is one, of the host's: kernels cannot call it.
+  void lambda_argument(Place from, Place to) {
+    Place lambda = from;
+    if (from + 1 == to && is_word(from) && !functions_.empty()) {
+      for (lambda = functions_.back().open; lambda < from; ++lambda)
+        if (at(lambda) == "[" && at(lambda - 1) == "=" && at(lambda - 2) == at(from) && at(lambda - 3) == "auto") break;
+    }
+    if (lambda >= to || at(lambda) != "[" || partner_[lambda] == nowhere) return;
+    Place body = past(lambda);
+    while (body < size() && at(body) != "{" && at(body) != ";") body = at(body) == "(" ? past(body) : body + 1;
+    if (at(body) == "{" && !has(lambda, body, "__device__"))
+      wrong(from,
+            "a kernel's argument is a lambda function of the host's: it needs __device__, [=] __device__ (..) {..}");
   }
 
   // (void*)kernel, the runtime's way of naming a kernel, forgets the parameters' types.
@@ -1813,7 +1881,7 @@ class Rewriter {
   std::vector<Kernel> kernels_;
   std::vector<Function> functions_;
   std::vector<Own> own_;
-  std::set<std::string_view> of_the_host_, of_the_device_;  // functions
+  std::set<std::string_view> of_the_host_, of_the_device_, constant_of_the_host_;  // functions; constexpr
   struct Call {
     Place name, body;  // the brace before the function's body that calls
   };
@@ -1831,8 +1899,9 @@ class Rewriter {
   };
   std::vector<OwnFunction> own_functions_;
   std::set<std::string> operators_of_the_device_;
-  std::vector<Place> lambdas_;  // the braces before their bodies
-  std::string constants_;       // all of them: the sum of their sizes
+  std::set<std::string_view> called_by_both_;  // by functions of both sides
+  std::vector<Place> lambdas_;                 // the braces before their bodies
+  std::string constants_;                      // all of them: the sum of their sizes
   Place last_constant_ = nowhere;
   std::vector<Wrong> mistakes_;
   bool has_main_ = false;
