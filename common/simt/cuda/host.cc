@@ -382,13 +382,18 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPo
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  const bool device = simt::DeviceMemory::instance().contains(pointer) || simt::DeviceVariable::at(pointer) != nullptr;
+  const simt::DeviceVariable* const variable = simt::DeviceVariable::at(pointer);
+  const bool device = simt::DeviceMemory::instance().contains(pointer) || variable != nullptr;
+  const auto block = simt::DeviceMemory::instance().live_block_at(reinterpret_cast<std::uintptr_t>(pointer));
+  const bool managed =
+      variable != nullptr ? variable->kind() == simt::DeviceVariable::managed : block && block->managed;
   const bool host = HostMemory::instance().contains(pointer);
   void* p = const_cast<void*>(pointer);
-  *attributes = {device ? cudaMemoryTypeDevice
-                 : host ? cudaMemoryTypeHost
-                        : cudaMemoryTypeUnregistered,
-                 0, device || host ? p : nullptr, device ? nullptr : p};
+  *attributes = {managed  ? cudaMemoryTypeManaged
+                 : device ? cudaMemoryTypeDevice
+                 : host   ? cudaMemoryTypeHost
+                          : cudaMemoryTypeUnregistered,
+                 0, device || host ? p : nullptr, device && !managed ? nullptr : p};
   return cudaSuccess;
 }
 

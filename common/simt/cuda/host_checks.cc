@@ -268,13 +268,14 @@ bool kernels_reach_host() { return reached; }
 void kernels_reach_host_now() { reached = true; }
 
 void allocated(void* pointer, std::size_t bytes, bool managed) {
+  DeviceMemory& memory = DeviceMemory::instance();
+  if (managed) memory.open_to_host(pointer);
   if (!watching()) return;
   const auto one = alone();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.allocations[pointer] = Place::here();
-  DeviceMemory& memory = DeviceMemory::instance();
-  if (managed) memory.open_to_host(pointer), kernels_reach_host_now();
+  if (managed) kernels_reach_host_now();
   if (GlobalShadow* const global = shadow()) global->allocated(pointer, bytes, managed || memory.all_open());
 }
 

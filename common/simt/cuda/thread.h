@@ -125,10 +125,7 @@ void allows_threads(unsigned most, const char* file = __builtin_FILE(), int line
 // The calling thread's launch fails, by what CUDA leaves undefined.
 [[noreturn]] void undefined(const char* name, const char* what, int value, const char* file, int line);
 
-template <class T>
-__forceinline__ void check_shuffle(const char* name, int width, const char* file, int line) {
-  static_assert(is_shuffled<T>,
-                "a shuffle moves a number: an integer, a floating-point number, a half or a pair of them");
+__forceinline__ void check_width(const char* name, int width, const char* file, int line) {
   if (width < 1 || width > 32 || (width & (width - 1)) != 0) [[unlikely]]
     undefined(name, "its width has to be a power of two, at most 32, and is", width, file, line);
 }
@@ -189,35 +186,35 @@ T shuffle_value(const char* name, unsigned mask, T value, int source, const char
 
 // Shuffles within segments of `width` lanes (a power of two). A source outside the segment means the own value.
 template <class T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
-              int line = __builtin_LINE()) {
-  simt::check_shuffle<T>("__shfl_sync", width, file, line);
+requires simt::is_shuffled<T> T __shfl_sync(unsigned mask, T value, int source, int width = 32,
+                                            const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_sync", width, file, line);
   const int from = (simt::lane() & -width) | (source & (width - 1));
   return simt::shuffle_value("__shfl_sync", mask, value, from, file, line);
 }
 
 template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
-                 int line = __builtin_LINE()) {
-  simt::check_shuffle<T>("__shfl_up_sync", width, file, line);
+requires simt::is_shuffled<T> T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                                               const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_up_sync", width, file, line);
   const int lane = simt::lane();
   const bool inside = delta <= unsigned(lane & (width - 1));
   return simt::shuffle_value("__shfl_up_sync", mask, value, inside ? lane - int(delta) : lane, file, line);
 }
 
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
-                   int line = __builtin_LINE()) {
-  simt::check_shuffle<T>("__shfl_down_sync", width, file, line);
+requires simt::is_shuffled<T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                                                 const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_down_sync", width, file, line);
   const int lane = simt::lane();
   const bool inside = delta < unsigned(width - (lane & (width - 1)));
   return simt::shuffle_value("__shfl_down_sync", mask, value, inside ? lane + int(delta) : lane, file, line);
 }
 
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const char* file = __builtin_FILE(),
-                  int line = __builtin_LINE()) {
-  simt::check_shuffle<T>("__shfl_xor_sync", width, file, line);
+requires simt::is_shuffled<T> T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
+                                                const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_xor_sync", width, file, line);
   const int lane = simt::lane();
   const int from = lane ^ lane_mask;
   const bool inside = from < (lane & -width) + width;  // CUDA lets a lane read an earlier segment, not a later one

@@ -145,7 +145,6 @@ T&& asked_for_type(T&& object, const char* file = __builtin_FILE(), int line = _
 
 // What runs on one side may have been called by an address from the other, which is no function's on a GPU: said by the
 // function itself, if its address is taken somewhere.
-bool in_kernel();
 void host_function_in_kernel(const char* name, const void* caller);
 void own_function_in_kernel(const char* name, const char* file, int line);
 void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller);

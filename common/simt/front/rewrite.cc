@@ -586,7 +586,7 @@ class Rewriter {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
           launch(i);
-        } else if (text == "(" && i > 0 && is_an_integer(at(i + 1))) {
+        } else if (text == "(" && i > 0 && (is_an_integer(at(i + 1)) || at(i + 1) == "std")) {
           cast_in_front(i);
         } else if (text == "[") {
           note_lambda(i);
@@ -698,8 +698,22 @@ class Rewriter {
     edits_[last].after += ")";
   }
 
+  // One of the file's own.
+  bool is_a_type(std::string_view name) {
+    if (types_.empty()) {
+      types_.insert("");
+      for (Place i = 1; i < size(); ++i) {
+        const std::string_view before = at(i - 1);
+        if (before == "typename" || before == "class" || before == "struct" || before == "using" ||
+            (at(i + 1) == ";" && is_word(i) && has(statement_begin(i), i, "typedef")))
+          types_.insert(at(i));
+      }
+    }
+    return types_.contains(name);
+  }
+
   // The last token of what a cast in front of i is of; nowhere if that cannot be known for sure.
-  Place end_of_operand(Place i) const {
+  Place end_of_operand(Place i) {
     static const std::set<std::string_view> prefixes = {"-", "+", "!", "~", "*", "&"};
     for (;;) {  // what stands in front
       if (prefixes.contains(at(i))) {
@@ -707,6 +721,7 @@ class Rewriter {
       } else if (at(i) == "(" && partner_[i] != nowhere) {
         const Place next = past(i);
         const bool operand = is_word(next) || kind(next) == Kind::number;
+        if (!operand && next == i + 3 && is_a_type(at(i + 1))) return nowhere;
         if (!operand && !is_a_number(i + 1, next - 1)) break;
         if (!operand && at(next) != "(" && !prefixes.contains(at(next))) return nowhere;
         i = next;
@@ -1741,7 +1756,7 @@ class Rewriter {
     if (at(close + 3) != "(" || (!scopes_.empty() && scopes_.back().device)) return;
     for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) {
       by_its_name(from, to);
-      if (!relaxed_) lambda_argument(from, to);
+      if (!relaxed_ && !of_the_engine_[i]) lambda_argument(from, to);
     }
   }
 
@@ -1767,14 +1782,15 @@ class Rewriter {
     edits_[name].after += ")";
   }
 
-  // `[=](int i) {..}`, or the name of a variable that is one, of the host's: kernels cannot call it.
+  // `[=](int i) {..}`, or the name of a variable that is one, of the host's: kernels cannot call it. (One that captures
+  // nothing may become a pointer to a function, and its call is found: note_lambda.)
   void lambda_argument(Place from, Place to) {
     Place lambda = from;
     if (from + 1 == to && is_word(from) && !functions_.empty()) {
       for (lambda = functions_.back().open; lambda < from; ++lambda)
         if (at(lambda) == "[" && at(lambda - 1) == "=" && at(lambda - 2) == at(from) && at(lambda - 3) == "auto") break;
     }
-    if (lambda >= to || at(lambda) != "[" || partner_[lambda] == nowhere) return;
+    if (lambda >= to || at(lambda) != "[" || at(lambda + 1) == "]" || partner_[lambda] == nowhere) return;
     Place body = past(lambda);
     while (body < size() && at(body) != "{" && at(body) != ";") body = at(body) == "(" ? past(body) : body + 1;
     if (at(body) == "{" && !has(lambda, body, "__device__"))
@@ -1877,6 +1893,7 @@ class Rewriter {
   std::vector<bool> of_the_engine_;  // of code_: written there
   std::map<std::string, Known> known_;
   std::vector<Scope> scopes_;
+  std::set<std::string_view> types_;
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
   std::vector<Function> functions_;

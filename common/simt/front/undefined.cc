@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "simt/cuda/intrinsics.h"
+#include "simt/engine/diagnosis.h"
 #include "simt/engine/findings.h"
 #include "simt/front/front.h"
 
@@ -43,7 +44,7 @@ void say(const Place& place, const Words& words) {
   static std::set<std::pair<std::string, std::uint32_t>> said;
   const std::lock_guard lock(mutex);
   if (said.emplace(place.file, place.line).second)
-    simt::found_mistake(place.file + (":" + std::to_string(place.line)) + ": " + words());
+    simt::found_mistake(simt::text(simt::Site{place.file, static_cast<int>(place.line)}) + ": " + words());
 }
 
 // (To)x on a GPU, and on this machine.

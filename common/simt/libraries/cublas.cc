@@ -137,7 +137,7 @@ template <class T>
 T number(const void* from) {
   want_side(from);
   T value;
-  if (type_of(from) == cudaMemoryTypeDevice)
+  if (type_of(from) != cudaMemoryTypeUnregistered)
     copied(simt::copy(*call, &value, from, sizeof value, cudaMemcpyDefault));
   else
     std::memcpy(&value, from, sizeof value);
@@ -149,7 +149,7 @@ template <class T>
 void put(T* to, T value) {
   want_side(to);
   copied(simt::copy(*call, to, &value, sizeof value, cudaMemcpyDefault));
-  if (type_of(to) != cudaMemoryTypeDevice) simt::host_checks::waited(call->stream, false);
+  if (mode == CUBLAS_POINTER_MODE_HOST) simt::host_checks::waited(call->stream, false);
 }
 
 template <class T, class Sum>
