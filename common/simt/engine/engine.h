@@ -257,7 +257,7 @@ class Worker {
   [[noreturn]] void fail_of(unsigned thread, const std::string& at, const std::string& what);
   void fail_if_suspected();
   bool on_a_fiber(std::uintptr_t address) const;
-  bool on_another_fiber(std::uintptr_t address) const;  // than the current thread's
+  bool on_its_fiber(std::uintptr_t address) const;  // the current thread's
   // Is it a place for variables of the current thread's kernel?
   bool in_kernels_frames(std::uintptr_t address) const {
     const Fiber* const fiber = current_->fiber;  // null where the thread has not started, or has returned

@@ -399,9 +399,8 @@ void RaceDetector::check_constant(const MemoryAccess& a) {
 // What lies neither in device memory nor in the thread's own: memory of the host, which a GPU does not reach. Host code
 // that launches passes the arguments from there, however.
 void RaceDetector::check_host_memory(const MemoryAccess& a) {
-  if (worker->on_another_fiber(a.address)) return check_local_memory(a);
   if (worker->on_a_fiber(a.address)) {
-    if (is_atomic(a.access)) check_local_memory(a);
+    if (is_atomic(a.access) || !worker->on_its_fiber(a.address)) check_local_memory(a);
     return;
   }
   if (!from_the_kernel(a.pc)) return;
@@ -417,7 +416,7 @@ void RaceDetector::check_local_memory(const MemoryAccess& a) {
   if (!from_the_kernel(a.pc)) return;
   worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
                std::string("invalid ") + access_word(a.access) + " of a variable of " +
-                   (worker->on_another_fiber(a.address)
+                   (!worker->on_its_fiber(a.address)
                         ? "another thread's own: on a GPU its address is that of a variable of this thread's"
                         : "the thread's own: atomic functions have to do with global and with shared memory"));
 }

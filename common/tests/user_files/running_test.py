@@ -468,8 +468,8 @@ class Wrong(unittest.TestCase):
                 "1:1: error: a call, make_float3(), in the initial value of a variable of the device: it has to be known when the program is compiled",
             "__device__ float root[] = {sqrtf(2)};\n":
                 "1:1: error: a call, sqrtf(), in the initial value of a variable of the device: it has to be known when the program is compiled",
-            "__global__ void k(float* x, int n) {\n  float own[2 * n]; *x = own[0]; }\n":
-                "2:1: error: an array of 2 * n elements in device code: their number has to be a constant",
+            "__global__ void k(float* x, int n) {\n  float own[4][n]; *x = own[0]; }\n":
+                "2:1: error: an array of n elements in device code: their number has to be a constant",
             "constexpr int square(int x) { return x * x; }\n__global__ void k(int* x) { *x = square(*x); }\n":
                 "2:1: error: device code calls square(), which is the host's, though constexpr: it needs __device__, or "
                 "--expt-relaxed-constexpr, which may be said here, too",

@@ -94,13 +94,11 @@ CASE(pipeline_never_released) { staged<true, false><<<1, N>>>(zeros<float>(4 * N
 // ---- cuBLAS
 
 CASE(matrix_that_nobody_wrote) {
-  float *a, one = 1;
+  float *a, one = 1, *const b = zeros<float>(4 * 4), *const c = zeros<float>(4 * 4);
   cudaMalloc(&a, 4 * 4 * sizeof(float));
-  float* const b = zeros<float>(4 * 4);
   cublasHandle_t handle;
   cublasCreate(&handle);
-  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &one, zeros<float>(4 * 4),
-              4);  // matrix_that_nobody_wrote
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &one, c, 4);  // matrix_that_nobody_wrote
 }
 
 struct Blas {
