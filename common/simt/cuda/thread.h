@@ -152,6 +152,7 @@ void read_only(const void* from, std::size_t bytes);  // by __ldg()
 void registers_read(const void* first, int count);
 void registers_written(const void* first, int count);
 void note_update(const void* pc, const void* p, std::size_t bytes);
+void atomics_are_of_block(bool are);  // from now on
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
 void watch_step(const char* name);
 float peek(const float* from);  // no access of the kernel's: it is not counted
@@ -161,6 +162,7 @@ inline void read_only(const void*, std::size_t) {}
 inline void registers_read(const void*, int) {}
 inline void registers_written(const void*, int) {}
 inline void note_update(const void*, const void*, std::size_t) {}
+inline void atomics_are_of_block(bool) {}
 inline void watch(const char*, std::int64_t, std::int64_t, float, bool) {}
 inline void watch_step(const char*) {}
 inline float peek(const float*) { return 0; }

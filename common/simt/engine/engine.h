@@ -178,8 +178,10 @@ class Worker {
       return;
     MemoryAccess made = memory_access(pc, pointer, size, access);
     made.is_volatile = is_volatile;
+    made.of_block = atomics_of_block_;
     observe(&Observer::accessed, made);
   }
+  void atomics_are_of_block(bool are) { atomics_of_block_ = are; }  // from now on
   // One that a GPU makes in one piece.
   void tell_of_whole_access(const void* pc, const void* pointer, std::size_t size, Access access,
                             bool is_volatile = false) {
@@ -383,10 +385,11 @@ class Worker {
   std::unique_ptr<Suspicion> suspicion_;
   DeviceVariable::Range variables_;       // all device variables lie there, and others between them
   std::span<Observer* const> observers_;  // of launch_
-  bool computing_ = false;                // a collective: what it accesses is no access of the kernel's
-  bool telling_ = false;                  // an observer or a failure: neither is what they access, where the linker
-                                          // takes a function of the library that was compiled with the kernels
-  std::thread::id owner_;                 // the OS thread that the fibers last ran on
+  bool atomics_of_block_ = false;
+  bool computing_ = false;  // a collective: what it accesses is no access of the kernel's
+  bool telling_ = false;    // an observer or a failure: neither is what they access, where the linker
+                            // takes a function of the library that was compiled with the kernels
+  std::thread::id owner_;   // the OS thread that the fibers last ran on
 
   std::mutex watched_;                   // for what follows
   bool runs_ = false;                    // blocks of launch_

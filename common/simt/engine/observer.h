@@ -38,6 +38,7 @@ struct MemoryAccess {
   Space space;
   std::size_t offset;  // in the shared memory of the cluster's blocks (Worker::shared_offset)
   bool is_volatile = false;
+  bool of_block = false;  // an atomic one: only for the threads of its block
 };
 
 // A number that a kernel shows, or a thread's share of it, which is to be added to those of others.

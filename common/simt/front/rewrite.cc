@@ -586,7 +586,7 @@ class Rewriter {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
           launch(i);
-        } else if (text == "(" && i > 0 && (is_an_integer(at(i + 1)) || at(i + 1) == "std")) {
+        } else if (text == "(" && i > 0 && (is_an_integer(at(i + 1)) || at(i + 1) == "std" || at(i + 2) == ")")) {
           cast_in_front(i);
         } else if (text == "[") {
           note_lambda(i);
@@ -637,16 +637,28 @@ class Rewriter {
                                                      "ptrdiff_t", "uint8_t",  "uint16_t", "uint32_t", "uint64_t"};
     return names.contains(word);
   }
-  bool is_an_integer(Place from, Place to) const {
+  bool is_an_integer(Place from, Place to) {
+    if (to == from + 1 && is_type_parameter(at(from))) return true;  // it may be one
     if (from + 2 < to && at(from) == "std" && at(from + 1) == "::") from += 2;
     for (Place i = from; i < to; ++i)
       if (!is_an_integer(at(i))) return false;
     return from < to;
   }
-  bool is_a_number(Place from, Place to) const {
+  bool is_a_number(Place from, Place to) {
     return to == from + 1 && (at(from) == "float" || at(from) == "double" || at(from) == "half")
                ? true
                : is_an_integer(from, to);
+  }
+  // Of the function around: T of `template <class T>`.
+  bool is_type_parameter(std::string_view name) {
+    if (functions_.empty()) return false;
+    if (parameters_of_ != functions_.back().open) {
+      parameters_of_ = functions_.back().open;
+      type_parameters_ = declaration(statement_begin(parameters_of_)).template_parameters;
+    }
+    return std::any_of(type_parameters_.begin(), type_parameters_.end(), [&](const std::string& each) {
+      return each == "class " + std::string(name) || each == "typename " + std::string(name);
+    });
   }
   bool may_cast(Place i) const { return in_function() && scopes_.back().device && !of_the_engine_[i]; }
 
@@ -1894,6 +1906,8 @@ class Rewriter {
   std::map<std::string, Known> known_;
   std::vector<Scope> scopes_;
   std::set<std::string_view> types_;
+  Place parameters_of_ = nowhere;
+  std::vector<std::string> type_parameters_;
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
   std::vector<Function> functions_;

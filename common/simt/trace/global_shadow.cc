@@ -712,6 +712,7 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
   Event now = {
       near(a.pc), slice_,       shadow.clock_of(in_cluster(a.thread, worker)), static_cast<std::uint16_t>(a.thread),
       a.access,   a.is_volatile};
+  now.of_block = a.of_block;
   // Of other stores it is known at once that they change something, or it is taken for granted.
   const bool stores = a.access == Access::write && a.size <= stored_.old.size();
   for (std::uintptr_t at = a.address; at < a.address + a.size;) {
@@ -721,8 +722,10 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
     for (const std::size_t step = page->step(); at < stop; at += step) {
       Cell& cell = page->cells[at % page_bytes / step];
       const auto races_with = [&](const Event& before) {
-        const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile);
-        return before.slice >= first_slice_ && (!flags || relies_on_step(before, a)) && unordered(before, a, shadow);
+        if (before.slice < first_slice_) return false;
+        const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile) &&
+                           ((!a.of_block && !before.of_block) || slice_of(before).block == block_);
+        return (!flags || relies_on_step(before, a)) && unordered(before, a, shadow);
       };
       const auto kept = is_atomic(a.access) && !page->covered.empty() ? page->covered.find(at) : page->covered.end();
       const Event* const covered = kept != page->covered.end() ? &kept->second : nullptr;
@@ -807,6 +810,8 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
                          ? ran_in_step
                          : " (two lanes of one warp: only __syncwarp(), or atomic functions, would)"
                    : " (two threads of one block: only __syncthreads(), or atomic functions, would)";
+  else if (before.of_block || now.of_block)
+    message += " (atomicAdd_block() and the like are atomic for the threads of one block, not between blocks)";
   else if (is_atomic(before.access) || is_atomic(now.access))
     message += " (both would have to be atomic, or a __threadfence() and a flag lie between)";
   else if (has_heard(block_number, its_block))

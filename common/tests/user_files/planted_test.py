@@ -136,6 +136,7 @@ MISTAKES = {
         "shuffle_of_24_lanes": "__shfl_down_sync: its width has to be a power of two, at most 32, and is 24",
         "function_of_the_host_behind_one_of_both": "a kernel calls ten_times(), which is the host's: it needs __host__ __device__",
         "variable_given_to_a_child": "it gives kernel child, which it launches, the address of a variable of its own",
+        "counter_of_one_block_for_all": "race on global memory: nothing orders this atomic access of 4 bytes and the atomic access",
         "more_children_than_may_wait": "kernels have launched more than 8 that have not begun",
     },
     HOST: {

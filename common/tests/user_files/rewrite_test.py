@@ -260,8 +260,8 @@ class Declarations(unittest.TestCase):
             "(int)a < b": to.format("int") + "a) < b", "(int)2.5f": to.format("int") + "2.5f)",
             "int(x) + unsigned(y)": to.format("int") + "x) + " + to.format("unsigned") + "y)",
             "std::uint8_t(x)": to.format("std::uint8_t") + "x)", "static_cast<short>(x)": to.format("short") + "x)",
-            "(float)x": "(float)x", "(T)x": "(T)x", "(int*)x": "(int*)x", "sizeof(int)": "sizeof(int)", "f<int(float)>(x)": "f<int(float)>(x)",
-            "(int)(T)-x + (int)(x)-y": "(int)(T)-x + " + to.format("int") + "(x))-y", "(int)x++": "(int)x++", "new int(3)": "new (::simt::kernel_new) int(3)",
+            "(float)x": "(float)x", "(T)x": to.format("T") + "x)", "(U)x": "(U)x", "(int*)x": "(int*)x", "sizeof(int)": "sizeof(int)", "f<int(float)>(x)": "f<int(float)>(x)",
+            "(int)(T)-x + (int)(x)-y": to.format("int") + to.format("T") + "-x)) + " + to.format("int") + "(x))-y", "(int)x++": "(int)x++", "new int(3)": "new (::simt::kernel_new) int(3)",
             "[](int) { return 1; }(x)": "[](int) { return 1; }(x)",
         }.items():
             with self.subTest(text):

@@ -2378,4 +2378,15 @@ CASE(products_of_parts_of_one_matrix) {
   cudaFree(norm);
 }
 
+__global__ void counters_of_blocks(int* x) {
+  atomicAdd_block(&x[blockIdx.x], 1);
+  __syncthreads();
+  if (threadIdx.x == 0) atomicAdd(&x[2], atomicMax_block(&x[blockIdx.x], 0));
+}
+CASE(counters_of_one_block_each) {
+  const Zeros<int> x(3);
+  counters_of_blocks<<<2, N>>>(x);
+  expect(first(x + 2) == 2 * N);
+}
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -891,4 +891,9 @@ CASE(more_children_than_may_wait) {
   parent_of_many<<<1, N>>>(zeros<int>(N));
 }
 
+__global__ void counted_by_block(int* x) {
+  atomicAdd_block(x, 1);  // counter_of_one_block_for_all
+}
+CASE(counter_of_one_block_for_all) { counted_by_block<<<2, N>>>(zeros<int>(1)); }
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
