@@ -733,8 +733,9 @@ class Rewriter {
       } else if (at(i) == "(" && partner_[i] != nowhere) {
         const Place next = past(i);
         const bool operand = is_word(next) || kind(next) == Kind::number;
-        if (!operand && next == i + 3 && is_a_type(at(i + 1))) return nowhere;
-        if (!operand && !is_a_number(i + 1, next - 1)) break;
+        const bool number = is_a_number(i + 1, next - 1);
+        if (!operand && !number && next == i + 3 && is_a_type(at(i + 1))) return nowhere;
+        if (!operand && !number) break;
         if (!operand && at(next) != "(" && !prefixes.contains(at(next))) return nowhere;
         i = next;
       } else {
