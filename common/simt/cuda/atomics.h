@@ -1,5 +1,6 @@
-// Atomic functions. They are relaxed, as on the GPU, and whole for all threads there are: a scope (_block, _system)
-// changes nothing. Each returns the old value. Where kernels are traced, each is one access, whatever they take here.
+// Atomic functions. They are relaxed, as on the GPU, and whole for all threads there are; where kernels are traced,
+// those of one block (_block) count as atomic for its threads alone. Each returns the old value. Where kernels are
+// traced, each is one access, whatever they take here.
 #pragma once
 
 #include <cstddef>
@@ -132,7 +133,7 @@ __device__ inline unsigned long long atomicExch(unsigned long long* p, unsigned 
   return simt::exchange(p, v);
 }
 __device__ inline float atomicExch(float* p, float v) {
-  return simt::atomic_update(p, [v](float) { return v; });
+  return __builtin_bit_cast(float, simt::exchange(reinterpret_cast<unsigned*>(p), __builtin_bit_cast(unsigned, v)));
 }
 
 #define SIMT_ATOMIC(T, name, expression)                                              \
@@ -170,7 +171,10 @@ SIMT_ATOMIC(unsigned, atomicDec, old == 0 || old > v ? v : old - 1)
 #define SIMT_SCOPES(name)                                                                       \
   template <class T, class... V>                                                                \
   __device__ inline auto name##_block(T* p, V... v)->decltype(name(p, static_cast<T>(v)...)) {  \
-    return name(p, static_cast<T>(v)...);                                                       \
+    simt::atomics_are_of_block(true);                                                           \
+    const auto before = name(p, static_cast<T>(v)...);                                          \
+    simt::atomics_are_of_block(false);                                                          \
+    return before;                                                                              \
   }                                                                                             \
   template <class T, class... V>                                                                \
   __device__ inline auto name##_system(T* p, V... v)->decltype(name(p, static_cast<T>(v)...)) { \

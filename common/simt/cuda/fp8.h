@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "simt/cuda/conversions.h"
 #include "simt/cuda/half.h"
 
 using __nv_fp8_storage_t = unsigned char;
@@ -83,7 +84,7 @@ inline __half __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t x, __nv_fp8_interpretat
     explicit operator double() const { return simt::fp8_value(__x, type); }                                           \
     explicit operator __half() const { return __half(simt::fp8_value(__x, type)); }                                   \
     explicit operator __nv_bfloat16() const { return __nv_bfloat16(simt::fp8_value(__x, type)); }                     \
-    explicit operator int() const { return static_cast<int>(simt::fp8_value(__x, type)); }                            \
+    explicit operator int() const { return simt::to_integer<int>(simt::fp8_value(__x, type)); }                       \
     explicit operator bool() const { return (__x & 0x7f) != 0; }                                                      \
   };                                                                                                                  \
   struct alignas(2) __nv_fp8x2_##Type {                                                                               \

@@ -366,14 +366,18 @@ requires(Size > 32) class thread_block_tile<Size, Parent> {
     const unsigned first = simt::thread_number() / Size * Size;
     return min(Size, simt::block_threads() - first);
   }
+  // Another thread's own variable, which the engine may read.
+  template <class T>
+  __attribute__((noinline, no_sanitize_thread)) static T operand(const void* of) {
+    return *static_cast<const T*>(of);
+  }
   // What `compute` makes of all threads' values, by their ranks.
   template <class T, class Compute>
   static T together(const char* name, const T& value, Compute compute, const char* file, int line) {
     simt::set_tile_operand(&value);
     simt::tile_sync(name, Size, file, line);
     const unsigned first = simt::thread_number() - thread_rank();
-    const T result =
-        compute([&](unsigned rank) -> const T& { return *static_cast<const T*>(simt::tile_operand(first + rank)); });
+    const T result = compute([&](unsigned rank) { return operand<T>(simt::tile_operand(first + rank)); });
     simt::tile_sync(name, Size, file, line);
     return result;
   }

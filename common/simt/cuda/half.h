@@ -69,6 +69,17 @@ struct alignas(4) __nv_bfloat162 {
   __nv_bfloat16 x, y;
 };
 
+namespace simt {
+template <>
+inline constexpr bool is_shuffled<__half> = true;
+template <>
+inline constexpr bool is_shuffled<__half2> = true;
+template <>
+inline constexpr bool is_shuffled<__nv_bfloat16> = true;
+template <>
+inline constexpr bool is_shuffled<__nv_bfloat162> = true;
+}  // namespace simt
+
 using half = __half;
 using half2 = __half2;
 using nv_bfloat16 = __nv_bfloat16;

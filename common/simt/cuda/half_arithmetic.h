@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "simt/cuda/conversions.h"
 #include "simt/cuda/half.h"
 
 #define SIMT_ONE(H, name, expression) \
@@ -111,14 +112,14 @@ inline __half __int2half_rn(int x) { return __half(static_cast<float>(x)); }
 inline __half __uint2half_rn(unsigned x) { return __half(static_cast<float>(x)); }
 inline __half __short2half_rn(short x) { return __half(static_cast<float>(x)); }
 inline __half __ushort2half_rn(unsigned short x) { return __half(static_cast<float>(x)); }
-inline int __half2int_rn(__half x) { return static_cast<int>(nearbyintf(float(x))); }
-inline int __half2int_rz(__half x) { return static_cast<int>(float(x)); }
-inline unsigned __half2uint_rn(__half x) { return static_cast<unsigned>(nearbyintf(float(x))); }
-inline short __half2short_rn(__half x) { return static_cast<short>(nearbyintf(float(x))); }
+inline int __half2int_rn(__half x) { return simt::saturated<int>(nearbyintf(float(x))); }
+inline int __half2int_rz(__half x) { return simt::saturated<int>(float(x)); }
+inline unsigned __half2uint_rn(__half x) { return simt::saturated<unsigned>(nearbyintf(float(x))); }
+inline short __half2short_rn(__half x) { return simt::saturated<short>(nearbyintf(float(x))); }
 inline __nv_bfloat16 __double2bfloat16(double x) { return __nv_bfloat16(static_cast<float>(x)); }
 inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16(static_cast<float>(x)); }
-inline int __bfloat162int_rn(__nv_bfloat16 x) { return static_cast<int>(nearbyintf(float(x))); }
-inline int __bfloat162int_rz(__nv_bfloat16 x) { return static_cast<int>(float(x)); }
+inline int __bfloat162int_rn(__nv_bfloat16 x) { return simt::saturated<int>(nearbyintf(float(x))); }
+inline int __bfloat162int_rz(__nv_bfloat16 x) { return simt::saturated<int>(float(x)); }
 
 using __nv_half = __half;
 using __nv_half2 = __half2;

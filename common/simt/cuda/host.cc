@@ -18,6 +18,7 @@
 #include "simt/engine/device_variables.h"
 #include "simt/engine/diagnosis.h"
 #include "simt/engine/engine.h"
+#include "simt/engine/findings.h"
 #include "simt/engine/kernel_heap.h"
 #include "simt/engine/modules.h"
 
@@ -97,6 +98,14 @@ void simt::opt_in(const void* kernel, std::size_t bytes) {
 }
 
 namespace {
+// As a program has set them; at first, as on a GPU. Only the heap's size has a meaning here.
+std::size_t* limit_of(cudaLimit limit) {
+  static std::size_t limits[] = {1024, 1 << 20, simt::KernelHeap::instance().size(), 2, 2048, 64, 0};
+  return limit >= 0 && limit < std::size(limits) ? &limits[limit] : nullptr;
+}
+}  // namespace
+
+namespace {
 // Launched by kernels, in their order. As on a GPU since CUDA 12, no kernel can wait for them.
 struct Child {
   simt::LaunchConfig config;
@@ -169,6 +178,10 @@ cudaError_t simt::launch_later(const LaunchConfig& config, const void* kernel, S
   }
   const std::lock_guard lock(children_mutex);
   children().push_back({config, kernel, call});
+  if (const std::size_t most = *limit_of(cudaLimitDevRuntimePendingLaunchCount); children().size() == most + 1)
+    found_mistake("kernel " + kernel_name(worker->launch().kernel) + ": kernels have launched more than " +
+                  std::to_string(most) +
+                  " that have not begun: a GPU leaves the rest out (cudaLimitDevRuntimePendingLaunchCount)");
   return cudaSuccess;
 }
 
@@ -369,13 +382,18 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPo
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  const bool device = simt::DeviceMemory::instance().contains(pointer) || simt::DeviceVariable::at(pointer) != nullptr;
+  const simt::DeviceVariable* const variable = simt::DeviceVariable::at(pointer);
+  const bool device = simt::DeviceMemory::instance().contains(pointer) || variable != nullptr;
+  const auto block = simt::DeviceMemory::instance().live_block_at(reinterpret_cast<std::uintptr_t>(pointer));
+  const bool managed =
+      variable != nullptr ? variable->kind() == simt::DeviceVariable::managed : block && block->managed;
   const bool host = HostMemory::instance().contains(pointer);
   void* p = const_cast<void*>(pointer);
-  *attributes = {device ? cudaMemoryTypeDevice
-                 : host ? cudaMemoryTypeHost
-                        : cudaMemoryTypeUnregistered,
-                 0, device || host ? p : nullptr, device ? nullptr : p};
+  *attributes = {managed  ? cudaMemoryTypeManaged
+                 : device ? cudaMemoryTypeDevice
+                 : host   ? cudaMemoryTypeHost
+                          : cudaMemoryTypeUnregistered,
+                 0, device || host ? p : nullptr, device && !managed ? nullptr : p};
   return cudaSuccess;
 }
 
@@ -470,19 +488,13 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
 
 cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaSuccess; }
 
-namespace {
-// As a program has set them; at first, as on a GPU. Only the heap's size has a meaning here.
-std::size_t* limit_of(cudaLimit limit) {
-  static std::size_t limits[] = {1024, 1 << 20, simt::KernelHeap::instance().size(), 2, 2048, 64, 0};
-  return limit >= 0 && limit < std::size(limits) ? &limits[limit] : nullptr;
-}
-}  // namespace
-
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   std::size_t* const its = limit_of(limit);
   if (its == nullptr) return simt::fail(cudaErrorUnsupportedLimit, "cudaDeviceSetLimit: there is no such limit");
+  if (limit == cudaLimitMallocHeapSize && !simt::KernelHeap::instance().set_size(value))
+    return simt::fail(cudaErrorInvalidValue,
+                      "cudaDeviceSetLimit: a kernel has asked for memory already, and the heap's size stays as it is");
   *its = value;
-  if (limit == cudaLimitMallocHeapSize) simt::KernelHeap::instance().set_size(value);
   return cudaSuccess;
 }
 

@@ -121,6 +121,13 @@ struct State {
   bool running = false;                       // a kernel, perhaps
   std::atomic<const void*> prints = nullptr;  // a kernel that has printed, and that nobody has waited for
   int lifted = 0;
+  // The copy, or the call of a library, that has used a block of managed memory last: by the block's begin.
+  struct User {
+    cudaStream_t stream;
+    std::uint32_t operation;
+    std::function<std::string()> what;
+  };
+  std::map<std::uintptr_t, User> users;
 };
 
 State& state() {
@@ -261,13 +268,14 @@ bool kernels_reach_host() { return reached; }
 void kernels_reach_host_now() { reached = true; }
 
 void allocated(void* pointer, std::size_t bytes, bool managed) {
+  DeviceMemory& memory = DeviceMemory::instance();
+  if (managed) memory.open_to_host(pointer);
   if (!watching()) return;
   const auto one = alone();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.allocations[pointer] = Place::here();
-  DeviceMemory& memory = DeviceMemory::instance();
-  if (managed) memory.open_to_host(pointer), kernels_reach_host_now();
+  if (managed) kernels_reach_host_now();
   if (GlobalShadow* const global = shadow()) global->allocated(pointer, bytes, managed || memory.all_open());
 }
 
@@ -469,6 +477,30 @@ void unregistered(const void* begin) {
   note_range(s);
 }
 
+// Where kernels are traced, it is known what is used of managed memory.
+static std::string user_of_managed(const void* address, bool write) {
+  GlobalShadow* const global = shadow();
+  if (global != nullptr && !global->awaited(address, 1, write)) return "";
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto block = DeviceMemory::instance().live_block_at(reinterpret_cast<std::uintptr_t>(address));
+  const auto user = block ? s.users.find(block->start) : s.users.end();
+  return user == s.users.end() ? "the kernel that was launched before" : user->second.what();
+}
+
+// The host has to wait before it touches managed memory that the transfer uses. False if it uses none.
+static bool uses_managed(const Transfer& transfer, const void* end, std::uint32_t operation) {
+  const auto block = DeviceMemory::instance().live_block_at(reinterpret_cast<std::uintptr_t>(end));
+  if (!block || !block->managed) return false;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  when_host_touches_managed(user_of_managed);
+  s.running = true;
+  s.users[block->start] = {transfer.stream, operation, transfer.what};
+  DeviceMemory::instance().device_uses(end);
+  return true;
+}
+
 // Begins the transfer in its stream, where these are its two ends, if it has both.
 static void moves(const Transfer& transfer, const void* to, const void* from, std::size_t bytes) {
   if (!watching() || bytes == 0) return;
@@ -480,7 +512,8 @@ static void moves(const Transfer& transfer, const void* to, const void* from, st
     if (end == nullptr) continue;
     const bool writes = end == to;
     if (!transfer.waits) host_end(transfer, end, bytes, writes, operation);
-    if (global == nullptr || !global->streams().several()) continue;
+    const bool managed = !transfer.waits && uses_managed(transfer, end, operation);
+    if (global == nullptr || (!managed && !global->streams().several())) continue;
     if (DeviceMemory::instance().contains(end) || DeviceVariable::at(end) != nullptr ||
         registered(end).begin != nullptr)
       global->copy_access(end, bytes, writes, /*noted=*/!transfer.waits);
@@ -535,12 +568,6 @@ static void awaited_touched(const void* pc, std::uintptr_t address, bool write, 
   if (is_flag) looks_at(reinterpret_cast<const void*>(address));
 }
 
-// Where kernels are traced, it is known what they use.
-static bool managed_is_awaited(const void* address, bool write) {
-  GlobalShadow* const global = shadow();
-  return global == nullptr || global->awaited(address, 1, write);
-}
-
 void made_stream(cudaStream_t stream, bool blocking) {
   if (!watching()) return;
   const auto one = alone();
@@ -551,7 +578,7 @@ void launched() {
   if (!watching()) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  when_host_touches_managed(managed_is_awaited);
+  when_host_touches_managed(user_of_managed);
   s.running = true;
   for (auto& [begin, touched] : s.touched) {
     begins(s, {begin,
@@ -576,6 +603,8 @@ static void has_waited() {
   for (const Copy& copy : s.copies)
     if (done(copy)) open_pages(copy);
   std::erase_if(s.copies, done);
+  std::erase_if(s.users,
+                [](const auto& each) { return streams().host_knows(each.second.stream, each.second.operation); });
   note_range(s);
   protect_all(s);
   s.prints = nullptr;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "simt/cuda/conversions.h"
 #include "simt/cuda/math.h"
 #include "simt/cuda/thread.h"
 
@@ -101,19 +102,9 @@ inline double __hiloint2double(int high, int low) {
                                static_cast<unsigned>(low));
 }
 
-// ---- conversions, rounded to nearest, down, up or towards zero. Beyond the type's range they saturate; NaN is 0.
+// ---- conversions, rounded to nearest, down, up or towards zero
 
 namespace simt {
-template <class To, class From>
-To saturated(From x) {
-  constexpr From least = static_cast<From>(static_cast<To>(-1) < 0 ? To(1) << (8 * sizeof(To) - 1) : To(0));
-  if (x != x) return 0;
-  if (x < least) return static_cast<To>(static_cast<To>(-1) < 0 ? To(1) << (8 * sizeof(To) - 1) : To(0));
-  const To most =
-      static_cast<To>(-1) < 0 ? static_cast<To>(~(std::uint64_t(1) << (8 * sizeof(To) - 1))) : static_cast<To>(-1);
-  return x >= static_cast<From>(most) ? most : static_cast<To>(x);
-}
-
 // The arithmetic in `x` under another rounding. The operands go through memory that the compiler knows nothing about,
 // so that it neither calculates beforehand nor moves the work out from between the two.
 template <class Work, class... Operands>

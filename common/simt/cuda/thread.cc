@@ -108,6 +108,12 @@ void allows_threads(unsigned most, const char* file, int line) {
                      std::to_string(most));
 }
 
+void undefined(const char* name, const char* what, int value, const char* file, int line) {
+  this_worker(name).fail(
+      cudaErrorLaunchFailure, &this_worker(name).current(), text({file, line, __builtin_return_address(0)}),
+      std::string(name) + ": " + what + " " + std::to_string(value) + ": CUDA leaves the result open");
+}
+
 static BlockBarrier::Votes barrier_votes(const Wait& wait, bool predicate) {
   Worker& self = this_worker(wait.name);
   make_room(self.barrier(wait, predicate));
@@ -203,7 +209,7 @@ std::uint64_t source_missing(const SpaceOfWait& space, const Shuffle& shuffle, u
 
 namespace {
 void updates(const void* pc, const void* p, std::size_t bytes) {
-  if (worker != nullptr && worker->in_kernel()) worker->tell_of_access(pc, p, bytes, Access::atomic);
+  if (worker != nullptr && worker->in_kernel()) worker->tell_of_whole_access(pc, p, bytes, Access::atomic);
 }
 }  // namespace
 

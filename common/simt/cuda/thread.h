@@ -122,6 +122,13 @@ unsigned shared_rank(const void* pointer);
 void asks_for_cluster(unsigned x, unsigned y = 1, unsigned z = 1);
 // __launch_bounds__: the launch fails if its blocks have more threads.
 void allows_threads(unsigned most, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+// The calling thread's launch fails, by what CUDA leaves undefined.
+[[noreturn]] void undefined(const char* name, const char* what, int value, const char* file, int line);
+
+__forceinline__ void check_width(const char* name, int width, const char* file, int line) {
+  if (width < 1 || width > 32 || (width & (width - 1)) != 0) [[unlikely]]
+    undefined(name, "its width has to be a power of two, at most 32, and is", width, file, line);
+}
 
 // cp.async, per thread: `bytes` (4, 8 or 16) from global to shared memory, of which the part beyond `source_bytes`
 // is filled with zeros. The copy happens at the wait for its group, so a forgotten wait reads what was there before.
@@ -145,6 +152,7 @@ void read_only(const void* from, std::size_t bytes);  // by __ldg()
 void registers_read(const void* first, int count);
 void registers_written(const void* first, int count);
 void note_update(const void* pc, const void* p, std::size_t bytes);
+void atomics_are_of_block(bool are);  // from now on
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
 void watch_step(const char* name);
 float peek(const float* from);  // no access of the kernel's: it is not counted
@@ -154,6 +162,7 @@ inline void read_only(const void*, std::size_t) {}
 inline void registers_read(const void*, int) {}
 inline void registers_written(const void*, int) {}
 inline void note_update(const void*, const void*, std::size_t) {}
+inline void atomics_are_of_block(bool) {}
 inline void watch(const char*, std::int64_t, std::int64_t, float, bool) {}
 inline void watch_step(const char*) {}
 inline float peek(const float*) { return 0; }
@@ -179,31 +188,35 @@ T shuffle_value(const char* name, unsigned mask, T value, int source, const char
 
 // Shuffles within segments of `width` lanes (a power of two). A source outside the segment means the own value.
 template <class T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
-              int line = __builtin_LINE()) {
+requires simt::is_shuffled<T> T __shfl_sync(unsigned mask, T value, int source, int width = 32,
+                                            const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_sync", width, file, line);
   const int from = (simt::lane() & -width) | (source & (width - 1));
   return simt::shuffle_value("__shfl_sync", mask, value, from, file, line);
 }
 
 template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
-                 int line = __builtin_LINE()) {
+requires simt::is_shuffled<T> T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                                               const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_up_sync", width, file, line);
   const int lane = simt::lane();
   const bool inside = delta <= unsigned(lane & (width - 1));
   return simt::shuffle_value("__shfl_up_sync", mask, value, inside ? lane - int(delta) : lane, file, line);
 }
 
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
-                   int line = __builtin_LINE()) {
+requires simt::is_shuffled<T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                                                 const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_down_sync", width, file, line);
   const int lane = simt::lane();
   const bool inside = delta < unsigned(width - (lane & (width - 1)));
   return simt::shuffle_value("__shfl_down_sync", mask, value, inside ? lane + int(delta) : lane, file, line);
 }
 
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const char* file = __builtin_FILE(),
-                  int line = __builtin_LINE()) {
+requires simt::is_shuffled<T> T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
+                                                const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::check_width("__shfl_xor_sync", width, file, line);
   const int lane = simt::lane();
   const int from = lane ^ lane_mask;
   const bool inside = from < (lane & -width) + width;  // CUDA lets a lane read an earlier segment, not a later one

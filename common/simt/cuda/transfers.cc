@@ -98,6 +98,28 @@ simt::Transfer::Transfer(const char* call, cudaStream_t stream, bool waits)
 
 // ---- pieces
 
+bool simt::overlap(const Rows& a, const Rows& b) {
+  if (a.width == 0 || b.width == 0 || a.rows == 0 || b.rows == 0) return false;
+  if (a.pitch == 0 || b.pitch == 0) return overlap({a.begin, a.width, a.width, 1}, {b.begin, b.width, b.width, 1});
+  const auto first = reinterpret_cast<std::uintptr_t>(a.begin), other = reinterpret_cast<std::uintptr_t>(b.begin);
+  for (std::size_t row = 0; row < a.rows; ++row) {
+    const std::uintptr_t begin = first + row * a.pitch, end = begin + a.width;
+    if (end <= other) continue;
+    const std::size_t before =
+        begin < other ? 0 : (begin - other) / b.pitch;  // the row of b that begins there, or lies before
+    for (std::size_t i = before; i < b.rows && other + i * b.pitch < end; ++i)
+      if (other + i * b.pitch + b.width > begin) return true;
+  }
+  return false;
+}
+
+// What copies do then, CUDA leaves open.
+static void apart(const Transfer& transfer, const simt::Rows& to, const simt::Rows& from) {
+  if (!simt::watching() || to.begin == from.begin || !simt::overlap(to, from)) return;
+  simt::found_mistake(transfer.what() +
+                      ": its source and its destination overlap, and CUDA leaves open what comes of that");
+}
+
 cudaError_t simt::copy(const Transfer& transfer, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   if (const cudaError_t error = broken(); error != cudaSuccess) return error;
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
@@ -127,6 +149,7 @@ cudaError_t simt::copy(const Transfer& transfer, void* to, const void* from, std
   std::string wrong = check("destination", to, to_device);
   if (wrong.empty()) wrong = check("source", from, from_device);
   if (!wrong.empty()) return fail(cudaErrorInvalidValue, wrong);
+  apart(transfer, {to, bytes, bytes, 1}, {from, bytes, bytes, 1});
   const host_checks::Lifted lifted;
   host_checks::copied(to, from, bytes);
   std::memmove(to, from, bytes);
@@ -156,6 +179,7 @@ cudaError_t simt::copy_rows(const Transfer& transfer, void* to, std::size_t to_p
     return fail(cudaErrorInvalidPitchValue, std::string(transfer.call) + ": rows of " + std::to_string(width) +
                                                 " bytes, " + std::to_string(std::min(to_pitch, from_pitch)) + " apart");
   if (width == to_pitch && width == from_pitch) width *= std::exchange(height, height == 0 ? 0 : 1);
+  if (height > 1) apart(transfer, {to, width, to_pitch, height}, {from, width, from_pitch, height});
   for (std::size_t row = 0; row < height; ++row)
     if (const cudaError_t error = copy(transfer, static_cast<char*>(to) + row * to_pitch,
                                        static_cast<const char*>(from) + row * from_pitch, width, kind);

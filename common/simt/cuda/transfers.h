@@ -20,6 +20,13 @@ struct Transfer {
   std::function<std::string()> what;  // "the cudaMemcpyAsync at mine.cu:7"
 };
 
+// Rows of so many bytes, a pitch apart.
+struct Rows {
+  const void* begin;
+  std::size_t width, pitch, rows;
+};
+bool overlap(const Rows& a, const Rows& b);
+
 // A piece of what the call moves.
 cudaError_t copy(const Transfer& transfer, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 cudaError_t set(const Transfer& transfer, void* to, int value, std::size_t bytes);

@@ -148,6 +148,13 @@ void DeviceMemory::kernels_run() {
     if (block.live && block.managed) block.awaited = true, protect(block);
 }
 
+void DeviceMemory::device_uses(const void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto block = at_or_before(reinterpret_cast<std::uintptr_t>(address));
+  block->second.awaited = true;
+  protect(block->second);
+}
+
 void DeviceMemory::kernels_have_ended(const std::function<bool(const Block&)>& but_for) {
   const std::lock_guard lock(mutex_);
   for (auto& [pages, block] : blocks_)

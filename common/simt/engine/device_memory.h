@@ -59,6 +59,7 @@ class DeviceMemory {
   void open_all_to_host();           // in a program whose host code does so rightly: to be called before close()
   bool all_open() const { return open_; }
   void kernels_run();
+  void device_uses(const void* address);  // the managed memory there, by what is no kernel
   void kernels_have_ended(const std::function<bool(const Block&)>& but_for);
   void host_looks_at(const void* flag);  // by a volatile access, or an atomic one: it waits for the kernel so
   bool ends_wait(const void* address);   // of managed memory in spite of a kernel; false if that was not closed

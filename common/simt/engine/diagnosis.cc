@@ -230,6 +230,7 @@ std::string source_line(std::span<void* const> stack) {
 std::string source_line_and_call(std::span<void* const> stack, const void* kernel) {
   const auto lines = lines_on(stack, kernel, 2);
   if (lines.empty()) return "";
+  if (lines.size() > 1 && lines[0].starts_with("trace/tsan.cc:")) return lines[1];  // it carries out atomic functions
   return lines.size() > 1 && may_call(lines[1], lines[0]) ? lines[0] + " (called at " + lines[1] + ")" : lines[0];
 }
 

@@ -178,7 +178,16 @@ class Worker {
       return;
     MemoryAccess made = memory_access(pc, pointer, size, access);
     made.is_volatile = is_volatile;
+    made.of_block = atomics_of_block_;
     observe(&Observer::accessed, made);
+  }
+  void atomics_are_of_block(bool are) { atomics_of_block_ = are; }  // from now on
+  // One that a GPU makes in one piece.
+  void tell_of_whole_access(const void* pc, const void* pointer, std::size_t size, Access access,
+                            bool is_volatile = false) {
+    if (reinterpret_cast<std::uintptr_t>(pointer) % size != 0 && !computing())
+      observe(&Observer::misaligned, memory_access(pc, pointer, size, access));
+    tell_of_access(pc, pointer, size, access, is_volatile);
   }
   void tell_of_ldmatrix_row(const void* pc, const void* row) {
     if (!observers_.empty()) observe(&Observer::ldmatrix_row, memory_access(pc, row, 16, Access::read));
@@ -250,6 +259,7 @@ class Worker {
   [[noreturn]] void fail_of(unsigned thread, const std::string& at, const std::string& what);
   void fail_if_suspected();
   bool on_a_fiber(std::uintptr_t address) const;
+  bool on_its_fiber(std::uintptr_t address) const;  // the current thread's
   // Is it a place for variables of the current thread's kernel?
   bool in_kernels_frames(std::uintptr_t address) const {
     const Fiber* const fiber = current_->fiber;  // null where the thread has not started, or has returned
@@ -375,10 +385,11 @@ class Worker {
   std::unique_ptr<Suspicion> suspicion_;
   DeviceVariable::Range variables_;       // all device variables lie there, and others between them
   std::span<Observer* const> observers_;  // of launch_
-  bool computing_ = false;                // a collective: what it accesses is no access of the kernel's
-  bool telling_ = false;                  // an observer or a failure: neither is what they access, where the linker
-                                          // takes a function of the library that was compiled with the kernels
-  std::thread::id owner_;                 // the OS thread that the fibers last ran on
+  bool atomics_of_block_ = false;
+  bool computing_ = false;  // a collective: what it accesses is no access of the kernel's
+  bool telling_ = false;    // an observer or a failure: neither is what they access, where the linker
+                            // takes a function of the library that was compiled with the kernels
+  std::thread::id owner_;   // the OS thread that the fibers last ran on
 
   std::mutex watched_;                   // for what follows
   bool runs_ = false;                    // blocks of launch_

@@ -164,13 +164,14 @@ void Worker::fail_of(unsigned thread, const std::string& at, const std::string& 
   fail(cudaErrorLaunchFailure, &named, at, what);
 }
 
+static bool within(const Fiber& fiber, std::uintptr_t address) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(fiber.stack);
+  return begin <= address && address < begin + stack_bytes;
+}
+bool Worker::on_its_fiber(std::uintptr_t address) const { return within(*current_->fiber, address); }
 bool Worker::on_a_fiber(std::uintptr_t address) const {
-  const auto within = [address](const Fiber& fiber) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(fiber.stack);
-    return begin <= address && address < begin + stack_bytes;
-  };
-  return within(*current_->fiber) ||
-         std::any_of(fibers_.begin(), fibers_.end(), [&](const auto& fiber) { return within(*fiber); });
+  return on_its_fiber(address) ||
+         std::any_of(fibers_.begin(), fibers_.end(), [&](const auto& fiber) { return within(*fiber, address); });
 }
 
 void Worker::fail_if_suspected() {

@@ -31,7 +31,7 @@ struct Said {
 
 thread_local unsigned failures = 0, failures_before = 0;
 HostTouches pinned_touched = nullptr;
-bool (*managed_is_awaited)(const void*, bool) = nullptr;
+std::string (*user_of_managed)(const void*, bool) = nullptr;
 
 Said& said() {
   static Said& all = *new Said;  // outlives every static object that is still watched in its destructor
@@ -77,20 +77,18 @@ std::vector<std::string> failures_nobody_looked_at() {
 AwaitedRange awaited;
 
 void when_host_touches(HostTouches pinned) { pinned_touched = pinned; }
-void when_host_touches_managed(bool (*awaited)(const void*, bool)) { managed_is_awaited = awaited; }
+void when_host_touches_managed(std::string (*user)(const void*, bool)) { user_of_managed = user; }
 bool host_touches(const void* address, bool write, const std::string& line) {
   if (!watched) return false;
   DeviceMemory& memory = DeviceMemory::instance();
   if (!memory.contains(address)) return pinned_touched != nullptr && pinned_touched(address, write, line);
   const std::string does = std::string("host code ") + (write ? "writes" : "reads") + ", at " + line + ", ";
-  if (memory.is_awaited(address) && managed_is_awaited != nullptr && !managed_is_awaited(address, write)) {
-    memory.open_page(address, write);
-    return true;
-  }
-  if (memory.ends_wait(address)) {
-    found_mistake(does +
-                  "managed memory without having waited for the kernel that was launched before: "
-                  "cudaDeviceSynchronize() comes first");
+  if (memory.is_awaited(address) && user_of_managed != nullptr) {
+    const std::string user = user_of_managed(address, write);
+    user.empty() ? memory.open_page(address, write) : static_cast<void>(memory.ends_wait(address));
+    if (!user.empty())
+      found_mistake(does + "managed memory without having waited for " + user +
+                    ": cudaDeviceSynchronize() comes first");
     return true;
   }
   found_mistake(does + "device memory, " + memory.where(address) +

@@ -23,7 +23,8 @@ std::vector<std::string> failures_nobody_looked_at();
 // Host code has touched memory that it may not, on the given line. Whether it can go on: else the process ends.
 using HostTouches = bool (*)(const void* address, bool write, const std::string& line);
 void when_host_touches(HostTouches pinned);
-void when_host_touches_managed(bool (*awaited)(const void* address, bool write));  // does a kernel use what is there?
+// What uses managed memory there: "the kernel that ..", empty if nothing does.
+void when_host_touches_managed(std::string (*user)(const void* address, bool write));
 bool host_touches(const void* address, bool write, const std::string& line);
 
 // Addresses of the host's memory, from the first to the last, of which the device may still use some: host code that

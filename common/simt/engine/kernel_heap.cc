@@ -17,9 +17,10 @@ KernelHeap& KernelHeap::instance() {
   return heap;
 }
 
-void KernelHeap::set_size(std::size_t bytes) {
+bool KernelHeap::set_size(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (begin_ == 0) size_ = bytes;
+  return size_ == bytes;
 }
 
 KernelHeap::Blocks::iterator KernelHeap::join(Blocks::iterator freed) {

@@ -20,7 +20,7 @@ class KernelHeap {
   static constexpr const char* for_kernels_alone =
       "memory that a kernel has allocated itself (malloc, new), which no call of the host can use";
 
-  void set_size(std::size_t bytes);
+  bool set_size(std::size_t bytes);  // false once a kernel has asked for memory
   std::size_t size() const { return size_; }
 
   void* allocate(std::size_t bytes);  // null if there is no room left

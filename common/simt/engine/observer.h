@@ -19,8 +19,8 @@ struct ParkedBlock;
 class PendingCopies;
 struct Product;
 
-// An atomic access is an update, which reads and writes.
-enum class Access : std::uint8_t { read, write, atomic, atomic_read, atomic_write };
+// An atomic access is an update, which reads and writes; an exchange may be the first write of its place.
+enum class Access : std::uint8_t { read, write, atomic, atomic_read, atomic_write, exchange };
 constexpr bool is_atomic(Access access) { return access >= Access::atomic; }
 constexpr bool reads(Access access) { return access != Access::write && access != Access::atomic_write; }
 constexpr bool writes(Access access) { return access != Access::read && access != Access::atomic_read; }
@@ -38,6 +38,7 @@ struct MemoryAccess {
   Space space;
   std::size_t offset;  // in the shared memory of the cluster's blocks (Worker::shared_offset)
   bool is_volatile = false;
+  bool of_block = false;  // an atomic one: only for the threads of its block
 };
 
 // A number that a kernel shows, or a thread's share of it, which is to be added to those of others.

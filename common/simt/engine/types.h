@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // Inline functions of kernels that are traced do more than those of others. They have a namespace of their own, so that
 // a program may have both: the linker keeps one of two functions with the same name.
@@ -33,6 +34,12 @@
 // constinit: else g++ has the kernel write beside an array of __half that it has been initialized.
 #define __shared__ static constinit thread_local __attribute__((abi_tag("shared")))
 #endif
+
+namespace simt {
+// What __shfl_sync() and the like move: numbers (and half.h's).
+template <class T>
+inline constexpr bool is_shuffled = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+}  // namespace simt
 
 struct uint3 {
   unsigned x, y, z;

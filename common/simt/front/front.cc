@@ -11,6 +11,7 @@
 #include "simt/engine/engine.h"
 #include "simt/engine/findings.h"
 #include "simt/engine/host_ranges.h"
+#include "simt/trace/host_objects.h"
 
 namespace simt {
 
@@ -61,6 +62,20 @@ void shadow_for_a_kernel(const char* name, const void* variable, const char* fil
 }
 
 // Thrust's algorithms are loops of the host.
+void given_to_a_child(const volatile void* address, const void* kernel) {
+  if (worker->on_a_fiber(reinterpret_cast<std::uintptr_t>(address)))
+    worker->fail(cudaErrorIllegalAddress, &worker->current(), "",
+                 "it gives kernel " + kernel_name(kernel) +
+                     ", which it launches, the address of a variable of its own: no other thread can reach that");
+}
+
+void host_asks_for_type(const volatile void* object, const char* file, int line) {
+  if (HostObjects::any_of_kernels() && HostObjects::instance().made_by_a_kernel(const_cast<const void*>(object)))
+    found_mistake("host code asks, at " + text(Site{file, line}) +
+                  ", for the type of an object that a kernel has made (dynamic_cast): its table of functions is the "
+                  "device's; only of what host code has made can it be asked there");
+}
+
 void device_function_on_host(const char* name, const void* caller) {
   if (!watching() || worker != nullptr || DeviceMemory::instance().all_open()) return;
   found_mistake(

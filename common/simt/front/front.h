@@ -27,6 +27,21 @@
 namespace simt {
 
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments) is configure(kernel, grid, ..)(arguments).
+// nvcc's limit.
+template <class... Arguments>
+constexpr void check_size() {
+  static_assert((sizeof(Arguments) + ... + 0) <= 32764, "a kernel's arguments take more than 32764 bytes");
+}
+
+// A kernel gives one that it launches an address: of a variable of its own?
+bool in_kernel();
+void given_to_a_child(const volatile void* address, const void* kernel);
+template <class T>
+void given(const T& argument, const void* kernel) {
+  if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+    if (in_kernel()) given_to_a_child(argument, kernel);
+}
+
 template <class... Params>
 class Configured {
  public:
@@ -34,6 +49,8 @@ class Configured {
 
   // By value: the arguments are copied once, when the kernel is launched, and once more for each of its threads.
   void operator()(Params... arguments) const {
+    check_size<Params...>();
+    (given(arguments, reinterpret_cast<const void*>(kernel_)), ...);
     if constexpr ((std::is_reference_v<Params> || ...)) {  // to what kernels reach, as managed memory
       launch_now_or_later(config_, reinterpret_cast<const void*>(kernel_),
                           [kernel = kernel_, own = std::tuple<Params...>(arguments...)] { std::apply(kernel, own); });
@@ -70,6 +87,7 @@ class Deduced {
 
   template <class... Args>
   void operator()(Args... arguments) const {
+    check_size<Args...>();
     const auto body = [call = call_, arguments...] {
       std::tuple<Args...> own(arguments...);  // of each thread, as parameters are
       std::apply(call, own);
@@ -114,9 +132,19 @@ T& array_for_a_kernel(const char* name, T& named, const char* file = __builtin_F
   return std::is_array_v<T> ? address_for_a_kernel(name, named, file, line) : named;
 }
 
+// What host code asks, by dynamic_cast, for its type: of an object that a kernel has made it cannot know.
+void host_asks_for_type(const volatile void* object, const char* file, int line);
+template <class T>
+T&& asked_for_type(T&& object, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if constexpr (std::is_pointer_v<std::remove_cvref_t<T>>)
+    host_asks_for_type(object, file, line);
+  else
+    host_asks_for_type(__builtin_addressof(object), file, line);
+  return std::forward<T>(object);
+}
+
 // What runs on one side may have been called by an address from the other, which is no function's on a GPU: said by the
 // function itself, if its address is taken somewhere.
-bool in_kernel();
 void host_function_in_kernel(const char* name, const void* caller);
 void own_function_in_kernel(const char* name, const char* file, int line);
 void function_of_both_in_kernel(const void* function, const char* file, int line, const void* caller);

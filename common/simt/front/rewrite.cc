@@ -586,8 +586,11 @@ class Rewriter {
           statement = i + 1;
         } else if (text == "<" && at(i + 1) == "<" && at(i + 2) == "<" && i > 0 && at(i - 1) != "operator") {
           launch(i);
+        } else if (text == "(" && i > 0 && (is_an_integer(at(i + 1)) || at(i + 1) == "std" || at(i + 2) == ")")) {
+          cast_in_front(i);
         } else if (text == "[") {
           note_lambda(i);
+          note_extent(i);
         }
         continue;
       }
@@ -613,10 +616,158 @@ class Rewriter {
         print(i);
       else if (text.starts_with("cuda") && at(i + 1) == "(")
         discard(i);
+      else if (text == "dynamic_cast" && at(i + 1) == "<")
+        ask_for_type(i);
+      else if (at(i + 1) == "<" ? text == "static_cast" : at(i + 1) == "(" && is_an_integer(text))
+        cast(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
       note_call(i);
       note_mention(i);
+    }
+  }
+
+  // --- Casts to integers, which a GPU does its own way where the number does not fit ---
+
+  // A type's name, or a part of it.
+  static bool is_an_integer(std::string_view word) {
+    static const std::set<std::string_view> names = {"int",       "unsigned", "signed",   "long",     "short",
+                                                     "char",      "size_t",   "uchar",    "uint",     "ushort",
+                                                     "ulong",     "int8_t",   "int16_t",  "int32_t",  "int64_t",
+                                                     "ptrdiff_t", "uint8_t",  "uint16_t", "uint32_t", "uint64_t"};
+    return names.contains(word);
+  }
+  bool is_an_integer(Place from, Place to) {
+    if (to == from + 1 && is_type_parameter(at(from))) return true;  // it may be one
+    if (from + 2 < to && at(from) == "std" && at(from + 1) == "::") from += 2;
+    for (Place i = from; i < to; ++i)
+      if (!is_an_integer(at(i))) return false;
+    return from < to;
+  }
+  bool is_a_number(Place from, Place to) {
+    return to == from + 1 && (at(from) == "float" || at(from) == "double" || at(from) == "half")
+               ? true
+               : is_an_integer(from, to);
+  }
+  // Of the function around: T of `template <class T>`.
+  bool is_type_parameter(std::string_view name) {
+    if (functions_.empty()) return false;
+    if (parameters_of_ != functions_.back().open) {
+      parameters_of_ = functions_.back().open;
+      type_parameters_ = declaration(statement_begin(parameters_of_)).template_parameters;
+    }
+    return std::any_of(type_parameters_.begin(), type_parameters_.end(), [&](const std::string& each) {
+      return each == "class " + std::string(name) || each == "typename " + std::string(name);
+    });
+  }
+  bool may_cast(Place i) const { return in_function() && scopes_.back().device && !of_the_engine_[i]; }
+
+  // static_cast<int>(x), int(x)
+  void cast(Place i) {
+    if (!may_cast(i)) return;
+    if (at(i + 1) == "<") {
+      const Place close = close_of_angle(i + 1);
+      if (close == nowhere || at(close + 1) != "(" || partner_[close + 1] == nowhere) return;
+      if (is_an_integer(i + 2, close)) replace(i, "::simt::to_integer");
+      return;
+    }
+    const Place begin = at(i - 1) == "::" && at(i - 2) == "std" ? i - 2 : i, from = i + 2, to = past(i + 1) - 1;
+    static const std::set<std::string_view> before = {"=", "(", "[", "{", "return", ",", "+", "-", "*",  "/", "%",
+                                                      "?", ":", "&", "|", "^",      "!", "~", "<", "<=", ">="};
+    if (from >= to || !before.contains(at(begin - 1)) || split(from, to).size() != 1) return;
+    if (at(from) == "*" || at(from) == "&" || at(from) == "(" ? !is_word(from + 1) : is_a_number(from, from + 1))
+      return;
+    if (at(begin - 1) == "<" && close_of_angle(begin - 1) != nowhere) return;
+    replace(begin, "::simt::to_integer<" + words(begin, i + 1) + ">");
+    remove(begin + 1, i + 1);
+  }
+
+  // dynamic_cast in host code
+  void ask_for_type(Place i) {
+    const Place close = close_of_angle(i + 1);
+    if (!in_function() || scopes_.back().device || of_the_engine_[i] || close == nowhere ||
+        partner_[close + 1] == nowhere)
+      return;
+    edits_[close + 1].after += "::simt::asked_for_type(";
+    edits_[partner_[close + 1]].before += ")";
+  }
+
+  // (int)x
+  void cast_in_front(Place open) {
+    const Place close = partner_[open];
+    if (!may_cast(open) || close == nowhere || !is_an_integer(open + 1, close)) return;
+    const std::string_view before = at(open - 1);
+    const bool behind_a_cast =
+        before == ")" && partner_[open - 1] != nowhere && is_a_number(partner_[open - 1] + 1, open - 1);
+    if ((is_word(open - 1) && !is_statement_keyword(before)) || before == "]" || before == ">" ||
+        (before == ")" && !behind_a_cast) || at(open - 2) == "operator")
+      return;
+    const Place last = end_of_operand(close + 1);
+    if (last == nowhere) return;
+    const std::string type = words(open + 1, close);
+    remove(open, close + 1);
+    edits_[open].text = "::simt::to_integer<" + type + ">(";
+    edits_[last].after += ")";
+  }
+
+  // One of the file's own.
+  bool is_a_type(std::string_view name) {
+    if (types_.empty()) {
+      types_.insert("");
+      for (Place i = 1; i < size(); ++i) {
+        const std::string_view before = at(i - 1);
+        if (before == "typename" || before == "class" || before == "struct" || before == "using" ||
+            (at(i + 1) == ";" && is_word(i) && has(statement_begin(i), i, "typedef")))
+          types_.insert(at(i));
+      }
+    }
+    return types_.contains(name);
+  }
+
+  // The last token of what a cast in front of i is of; nowhere if that cannot be known for sure.
+  Place end_of_operand(Place i) {
+    static const std::set<std::string_view> prefixes = {"-", "+", "!", "~", "*", "&"};
+    for (;;) {  // what stands in front
+      if (prefixes.contains(at(i))) {
+        ++i;
+      } else if (at(i) == "(" && partner_[i] != nowhere) {
+        const Place next = past(i);
+        const bool operand = is_word(next) || kind(next) == Kind::number;
+        const bool number = is_a_number(i + 1, next - 1);
+        if (!operand && !number && next == i + 3 && is_a_type(at(i + 1))) return nowhere;
+        if (!operand && !number) break;
+        if (!operand && at(next) != "(" && !prefixes.contains(at(next))) return nowhere;
+        i = next;
+      } else {
+        break;
+      }
+    }
+    if (at(i) == "::") ++i;
+    static const std::set<std::string_view> others = {"new",   "delete",   "sizeof",  "alignof",
+                                                      "throw", "operator", "template"};
+    if (at(i) == "(") {
+      if (partner_[i] == nowhere) return nowhere;
+      i = partner_[i];
+    } else if (kind(i) != Kind::number && kind(i) != Kind::character && (!is_word(i) || others.contains(at(i)))) {
+      return nowhere;
+    }
+    for (;;) {  // what stands behind
+      const std::string_view next = at(i + 1);
+      if (next == "(" || next == "[") {
+        if (partner_[i + 1] == nowhere) return nowhere;
+        i = partner_[i + 1];
+      } else if (next == "." || next == "->" || next == "::") {
+        if (!is_word(i + 2) || others.contains(at(i + 2))) return nowhere;
+        i += 2;
+      } else if (next == "<" && is_word(i) && close_of_angle(i + 1) != nowhere &&
+                 (at(close_of_angle(i + 1) + 1) == "(" || at(close_of_angle(i + 1) + 1) == "::")) {
+        i = close_of_angle(i + 1);  // max<float>(..)
+      } else if (next == "{" ||
+                 ((next == "+" || next == "-") && at(i + 2) == next && tokens_[code_[i + 2]].space.empty())) {
+        return nowhere;
+      } else {
+        return i;
+      }
     }
   }
 
@@ -754,9 +905,12 @@ class Rewriter {
     for (const Scope& scope : scopes_)
       if (&scope != &scopes_.back() && scope.kind != Scope::names) return;  // a member
     const Place before = at(d.parameters - 1) == ">" ? d.parameters : d.parameters - 2;
-    if (device || has(d.begin, d.parameters, "constexpr") || has(d.begin, d.parameters, "consteval") ||
-        (before < d.parameters && at(before) == "::"))
+    if (before < d.parameters && at(before) == "::") return;
+    if (has(d.begin, d.parameters, "constexpr") || has(d.begin, d.parameters, "consteval")) {
+      if (!of_the_engine_[open]) (device ? of_the_device_ : constant_of_the_host_).insert(d.name);
       return;
+    }
+    if (device) return;
     (of_the_engine_[open] ? of_the_device_ : of_the_host_).insert(d.name);
   }
 
@@ -764,7 +918,10 @@ class Rewriter {
   void note_call(Place i) {
     if (i < 2 || !in_function() || !scopes_.back().device) return;
     if ((at(i) == "throw" && at(i + 1) != "(") || (at(i) == "try" && at(i + 1) == "{")) exceptions_.push_back(i);
-    if (scopes_.back().host) return;
+    if (scopes_.back().host) {
+      if (at(i + 1) == "(") called_by_both_.insert(at(i));
+      return;
+    }
     const bool streams = at(i) == "cout" || at(i) == "cerr";
     if (at(i + 1) != "(" && (!streams || at(i + 1) != "<" || at(i + 2) != "<")) return;
     const std::string_view before = at(i - 1);
@@ -814,6 +971,10 @@ class Rewriter {
               "device code calls std::" + std::string(name) + "(), which is the host's" +
                   (name == "swap" ? "" : ": nvcc takes it with --expt-relaxed-constexpr, which may be said here, too"));
       if (of_the_device_.contains(name) || is_another_thing(call, body)) continue;
+      if (!relaxed_ && at(call - 1) != "::" && constant_of_the_host_.contains(name) && !of_the_host_.contains(name))
+        wrong(call, "device code calls " + std::string(name) +
+                        "(), which is the host's, though constexpr: it needs __device__, or --expt-relaxed-constexpr, "
+                        "which may be said here, too");
       const bool own = of_the_host_.contains(name);
       if (own ? at(call - 1) == "::" || in_system_headers(name) : !of_the_library.contains(name)) continue;
       const auto [file, line] = line_of(call);
@@ -1153,13 +1314,20 @@ class Rewriter {
     std::set<std::string_view> taken;
     for (Place i = 1; i < size(); ++i)
       if (is_word(i) && names.contains(at(i)) && !taken.contains(at(i)) && is_a_value(i)) taken.insert(at(i));
-    for (const auto& [name, body, on_host] : guarded_)
-      if (taken.contains(name)) guard_function(std::string(name), body, on_host);
+    for (const auto& [name, body, on_host] : guarded_) {
+      if (taken.contains(name))
+        guard_function(std::string(name), body, on_host);
+      else if (on_host && called_by_both_.contains(name) && !of_the_device_.contains(name))
+        guard_own(std::string(name), body);
+    }
     for (const Place body : lambdas_) guard_function("a lambda function", body, true);
     for (const auto& [name, said, body] : own_functions_)
-      if (!taken.contains(name))
-        edits_[body].after += " if (::simt::in_kernel()) ::simt::own_function_in_kernel(\"" + said +
-                              "\", __builtin_FILE(), __builtin_LINE());";
+      if (!taken.contains(name)) guard_own(said, body);
+  }
+
+  void guard_own(const std::string& said, Place body) {
+    edits_[body].after += " if (::simt::in_kernel()) ::simt::own_function_in_kernel(\"" + said +
+                          "\", __builtin_FILE(), __builtin_LINE());";
   }
 
   void guard_function(const std::string& name, Place body, bool on_host) {
@@ -1178,6 +1346,26 @@ class Rewriter {
     while (body < size() && at(body) != "{" && at(body) != ";" && at(body) != ")" && at(body) != ",") ++body;
     if (at(body) == "{" && !has(statement_begin(i), body, "constexpr") && !has(i, body, "__device__"))
       lambdas_.push_back(body);
+  }
+
+  // `float row[n];` in device code, where n is a parameter.
+  void note_extent(Place open) {
+    if (!in_function() || !scopes_.back().device || of_the_engine_[open] || partner_[open] == nowhere) return;
+    Place name = open - 1;
+    while (at(name) == "]" && partner_[name] != nowhere) name = partner_[name] - 1;
+    static const std::set<std::string_view> no_types = {"return", "else", "case", "delete",
+                                                        "throw",  "goto", "new",  "do"};
+    if (name < 2 || !is_word(name) || !is_word(name - 1) || no_types.contains(at(name - 1)) || functions_.empty())
+      return;
+    const Declaration d = declaration(statement_begin(functions_.back().open));
+    if (!d.is_function) return;
+    std::set<std::string> names = {"warpSize", "blockDim", "gridDim", "threadIdx"};
+    for (const Parameter& parameter : parameters(d)) names.insert(parameter.name);
+    for (Place i = open + 1; i < partner_[open]; ++i)
+      if (is_word(i) && names.contains(std::string(at(i))) && at(i - 1) != "." && at(i - 1) != "::" &&
+          at(i + 1) != "(" && !has(open, partner_[open], "sizeof") && !has(open, partner_[open], "decltype"))
+        return wrong(open, "an array of " + words(open + 1, partner_[open]) +
+                               " elements in device code: their number has to be a constant");
   }
 
   bool unevaluated(Place i) const {
@@ -1579,7 +1767,10 @@ class Rewriter {
     replace(close, ")");
     remove(close + 1, close + 3);
     if (at(close + 3) != "(" || (!scopes_.empty() && scopes_.back().device)) return;
-    for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) by_its_name(from, to);
+    for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) {
+      by_its_name(from, to);
+      if (!relaxed_ && !of_the_engine_[i]) lambda_argument(from, to);
+    }
   }
 
   // A function of the host's, which the kernel would call.
@@ -1602,6 +1793,22 @@ class Rewriter {
     edits_[begin].before +=
         std::string("::simt::") + (address ? "address" : "array") + "_for_a_kernel(\"" + std::string(at(name)) + "\", ";
     edits_[name].after += ")";
+  }
+
+  // `[=](int i) {..}`, or the name of a variable that is one, of the host's: kernels cannot call it. (One that captures
+  // nothing may become a pointer to a function, and its call is found: note_lambda.)
+  void lambda_argument(Place from, Place to) {
+    Place lambda = from;
+    if (from + 1 == to && is_word(from) && !functions_.empty()) {
+      for (lambda = functions_.back().open; lambda < from; ++lambda)
+        if (at(lambda) == "[" && at(lambda - 1) == "=" && at(lambda - 2) == at(from) && at(lambda - 3) == "auto") break;
+    }
+    if (lambda >= to || at(lambda) != "[" || at(lambda + 1) == "]" || partner_[lambda] == nowhere) return;
+    Place body = past(lambda);
+    while (body < size() && at(body) != "{" && at(body) != ";") body = at(body) == "(" ? past(body) : body + 1;
+    if (at(body) == "{" && !has(lambda, body, "__device__"))
+      wrong(from,
+            "a kernel's argument is a lambda function of the host's: it needs __device__, [=] __device__ (..) {..}");
   }
 
   // (void*)kernel, the runtime's way of naming a kernel, forgets the parameters' types.
@@ -1699,11 +1906,14 @@ class Rewriter {
   std::vector<bool> of_the_engine_;  // of code_: written there
   std::map<std::string, Known> known_;
   std::vector<Scope> scopes_;
+  std::set<std::string_view> types_;
+  Place parameters_of_ = nowhere;
+  std::vector<std::string> type_parameters_;
   std::set<Place> said_;  // declarations of variables that the engine is told of
   std::vector<Kernel> kernels_;
   std::vector<Function> functions_;
   std::vector<Own> own_;
-  std::set<std::string_view> of_the_host_, of_the_device_;  // functions
+  std::set<std::string_view> of_the_host_, of_the_device_, constant_of_the_host_;  // functions; constexpr
   struct Call {
     Place name, body;  // the brace before the function's body that calls
   };
@@ -1721,8 +1931,9 @@ class Rewriter {
   };
   std::vector<OwnFunction> own_functions_;
   std::set<std::string> operators_of_the_device_;
-  std::vector<Place> lambdas_;  // the braces before their bodies
-  std::string constants_;       // all of them: the sum of their sizes
+  std::set<std::string_view> called_by_both_;  // by functions of both sides
+  std::vector<Place> lambdas_;                 // the braces before their bodies
+  std::string constants_;                      // all of them: the sum of their sizes
   Place last_constant_ = nowhere;
   std::vector<Wrong> mistakes_;
   bool has_main_ = false;

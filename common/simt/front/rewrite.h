@@ -24,6 +24,7 @@
 //                                        ::simt::on_this_side<..>(square) where whoever calls may be host or device
 //                                        code
 //   a function that may be called by its address, from the other side, asks at its beginning on which side it is
+//   (int)x, int(x), static_cast<int>(x)  ::simt::to_integer<int>(x) in device code
 //   __cluster_dims__(2, 1, 1)            ::simt::asks_for_cluster(2, 1, 1); at the beginning of the kernel
 //   __launch_bounds__(256, 2)            ::simt::allows_threads(256); there
 //   __global__, __device__, ..           attributes, or nothing

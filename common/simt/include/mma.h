@@ -52,21 +52,37 @@ __device__ inline unsigned place(int i, unsigned pitch, bool by_rows) {
   return by_rows ? row * pitch + column : column * pitch + row;
 }
 
+// Rows, or columns, begin 16 bytes apart, or a multiple.
+template <class T>
+__device__ inline void check_pitch(const char* name, unsigned pitch, const char* file, int line) {
+  if (pitch * sizeof(T) % 16 != 0)
+    simt::undefined(name,
+                    sizeof(T) == 2 ? "its leading dimension has to be a multiple of 8 elements, and is"
+                                   : "its leading dimension has to be a multiple of 16 bytes, and is, in elements,",
+                    static_cast<int>(pitch), file, line);
+}
+
 template <class Use, int m, int n, int k, class T, class Layout, class From>
-__device__ inline void load_matrix_sync(fragment<Use, m, n, k, T, Layout>& to, const From* from, unsigned pitch) {
+__device__ inline void load_matrix_sync(fragment<Use, m, n, k, T, Layout>& to, const From* from, unsigned pitch,
+                                        const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  check_pitch<From>("load_matrix_sync", pitch, file, line);
   using Fragment = fragment<Use, m, n, k, T, Layout>;
   for (int i = 0; i < Fragment::num_elements; ++i)
     to.x[i] = from[place<Fragment>(i, pitch, std::is_same_v<Layout, row_major>)];
 }
 template <int m, int n, int k, class T, class From>
 __device__ inline void load_matrix_sync(fragment<accumulator, m, n, k, T>& to, const From* from, unsigned pitch,
-                                        layout_t layout) {
+                                        layout_t layout, const char* file = __builtin_FILE(),
+                                        int line = __builtin_LINE()) {
+  check_pitch<From>("load_matrix_sync", pitch, file, line);
   using Fragment = fragment<accumulator, m, n, k, T>;
   for (int i = 0; i < Fragment::num_elements; ++i) to.x[i] = from[place<Fragment>(i, pitch, layout == mem_row_major)];
 }
 template <int m, int n, int k, class T, class To>
 __device__ inline void store_matrix_sync(To* to, const fragment<accumulator, m, n, k, T>& from, unsigned pitch,
-                                         layout_t layout) {
+                                         layout_t layout, const char* file = __builtin_FILE(),
+                                         int line = __builtin_LINE()) {
+  check_pitch<To>("store_matrix_sync", pitch, file, line);
   using Fragment = fragment<accumulator, m, n, k, T>;
   for (int i = 0; i < Fragment::num_elements; ++i) to[place<Fragment>(i, pitch, layout == mem_row_major)] = from.x[i];
 }

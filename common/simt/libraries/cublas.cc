@@ -18,6 +18,7 @@
 #include "simt/cuda/host.h"
 #include "simt/cuda/host_checks.h"
 #include "simt/cuda/transfers.h"
+#include "simt/engine/findings.h"
 
 struct SimtBlas {
   cudaStream_t stream = nullptr;
@@ -39,6 +40,7 @@ struct SimtBlasLtProduct {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
   int bias_type = -1;  // D's
+  cublasPointerMode_t mode = CUBLAS_POINTER_MODE_HOST;
 };
 
 struct SimtBlasLtPreference {};
@@ -56,6 +58,7 @@ struct Wrong {
 };
 
 thread_local std::optional<simt::Transfer> call;  // that is performed
+thread_local cublasPointerMode_t mode;            // where its numbers are
 
 void want(bool right, const char* what) {
   if (!right) throw Wrong{CUBLAS_STATUS_INVALID_VALUE, what};
@@ -77,16 +80,23 @@ bool pinned(const void* address) { return type_of(address) == cudaMemoryTypeHost
 // is asked for the status.
 template <class Task>
 cublasStatus_t perform(const char* name, cublasHandle_t handle, const Task& task) {
-  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
-  const auto in = [transfer = simt::Transfer(name, handle->stream), task](cudaStream_t stream) {
+  if (handle == nullptr) {
+    std::fprintf(stderr, "%s: it has no handle, which cublasCreate() makes\n", name);
+    simt::note_failed_launch(std::string(name) + ": it has no handle, which cublasCreate() makes");
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  }
+  const auto in = [transfer = simt::Transfer(name, handle->stream), its = handle->mode, task](cudaStream_t stream) {
     try {
       call = transfer;
       call->stream = stream;
+      mode = its;
       task();
       return CUBLAS_STATUS_SUCCESS;
     } catch (const Wrong& wrong) {
-      std::fprintf(stderr, "%s: %s\n", transfer.call, wrong.what.c_str());
-      simt::note_failed_launch(std::string(transfer.call) + ": " + wrong.what);
+      const std::string line = simt::host_checks::caller();
+      const std::string said = transfer.call + (line.empty() ? "" : " at " + line) + ": " + wrong.what;
+      std::fprintf(stderr, "%s\n", said.c_str());
+      simt::note_failed_launch(said);
       return wrong.status;
     }
   };
@@ -97,12 +107,37 @@ cublasStatus_t perform(const char* name, cublasHandle_t handle, const Task& task
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// A number given by its address, on either side. The host's is read before the call returns.
+// The address of a number, or of a result, is on the side that the handle's mode says.
+void want_side(const void* address) {
+  want(address != nullptr, "the address of a number is null");
+  const cudaMemoryType type = type_of(address);
+  if (mode == CUBLAS_POINTER_MODE_HOST)
+    want(type != cudaMemoryTypeDevice,
+         "the address of a number is the device's: with CUBLAS_POINTER_MODE_HOST, the default, the host reads and "
+         "writes "
+         "it, and may end by that (cublasSetPointerMode() says where numbers are)");
+  else
+    want(type != cudaMemoryTypeUnregistered,
+         "the address of a number is the host's: with CUBLAS_POINTER_MODE_DEVICE a GPU reads and writes it, and cannot "
+         "reach it");
+}
+
+// One of an array of pointers, which a GPU reads.
+template <class T>
+T pointer(const T* from) {
+  want(from != nullptr && type_of(from) != cudaMemoryTypeUnregistered,
+       "an array of pointers is in the host's memory: a GPU reads it, so that it has to be in device memory");
+  T value;
+  copied(simt::copy(*call, &value, from, sizeof value, cudaMemcpyDefault));
+  return value;
+}
+
+// A number given by its address. The host's is read before the call returns.
 template <class T>
 T number(const void* from) {
-  want(from != nullptr, "the address of a number is null");
+  want_side(from);
   T value;
-  if (type_of(from) == cudaMemoryTypeDevice)
+  if (type_of(from) != cudaMemoryTypeUnregistered)
     copied(simt::copy(*call, &value, from, sizeof value, cudaMemcpyDefault));
   else
     std::memcpy(&value, from, sizeof value);
@@ -112,8 +147,9 @@ T number(const void* from) {
 // To the host, it is there when the call returns.
 template <class T>
 void put(T* to, T value) {
+  want_side(to);
   copied(simt::copy(*call, to, &value, sizeof value, cudaMemcpyDefault));
-  if (type_of(to) != cudaMemoryTypeDevice) simt::host_checks::waited(call->stream, false);
+  if (mode == CUBLAS_POINTER_MODE_HOST) simt::host_checks::waited(call->stream, false);
 }
 
 template <class T, class Sum>
@@ -190,12 +226,30 @@ Matrix<Sum> fetch_op(cublasOperation_t op, const void* from, int rows, int colum
   return applied(op, fetch<T, Sum>(from, plain ? rows : columns, plain ? columns : rows, pitch));
 }
 
+// What is written must not be read by the same product.
+template <class Result, class T>
+void want_apart(const Result* result, int rows, int columns, long long pitch, const T* operand, int its_rows,
+                int its_columns, long long its_pitch, const char* name) {
+  if (simt::watching() &&
+      simt::overlap({result, sizeof(Result) * rows, sizeof(Result) * pitch, std::size_t(columns)},
+                    {operand, sizeof(T) * its_rows, sizeof(T) * its_pitch, std::size_t(its_columns)}))
+    simt::found_mistake(call->what() + ": its result overlaps " + name +
+                        ", which a GPU reads while it writes the result");
+}
+
 template <class AB, class C, class Sum>
 void gemm(cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k, Sum alpha, const void* a, int lda,
           const void* b, int ldb, Sum beta, void* c, int ldc) {
   const Matrix<Sum> left = fetch_op<AB, Sum>(op_a, a, m, k, lda), right = fetch_op<AB, Sum>(op_b, b, k, n, ldb);
   Matrix<Sum> result = alpha * (left * right);
   want(ldc >= std::max(m, 1), "ldc is less than m");
+  const auto want_apart_from = [&](cublasOperation_t op, const void* p, int rows, int columns, int pitch,
+                                   const char* name) {
+    if (op != CUBLAS_OP_N) std::swap(rows, columns);
+    want_apart(static_cast<C*>(c), m, n, ldc, static_cast<const AB*>(p), rows, columns, pitch, name);
+  };
+  want_apart_from(op_a, a, m, k, lda, "A");
+  want_apart_from(op_b, b, k, n, ldb, "B");
   if (beta != Sum(0)) result += beta * fetch<C, Sum>(c, m, n, ldc);
   store<C, Sum>(c, result, ldc);
 }
@@ -403,6 +457,7 @@ cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void
       const Matrix<T> matrix = applied(op, fetch<T>(a, m, n, lda));                                                    \
       Vector<T> sum = number<T>(alpha) * (matrix * fetch_vector(x, int(matrix.cols()), x_step));                       \
       const T scale = number<T>(beta);                                                                                 \
+      want_apart(y, 1, int(matrix.rows()), std::abs(y_step), x, 1, int(matrix.cols()), std::abs(x_step), "x");         \
       if (scale != 0) sum += scale * fetch_vector<T>(y, int(matrix.rows()), y_step);                                   \
       store_vector<T>(y, sum, y_step);                                                                                 \
     });                                                                                                                \
@@ -497,8 +552,8 @@ cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void
                                         int ldb, const T* beta, T* const c[], int ldc, int count) {                    \
     return perform("cublas" #X "gemmBatched", h, [=] {                                                                 \
       for (int i = 0; i < count; ++i)                                                                                  \
-        gemm<T, T, Sum, T>({op_a, op_b, m, n, k, alpha, number<const T*>(a + i), lda, number<const T*>(b + i), ldb,    \
-                            beta, number<T*>(c + i), ldc});                                                            \
+        gemm<T, T, Sum, T>(                                                                                            \
+            {op_a, op_b, m, n, k, alpha, pointer(a + i), lda, pointer(b + i), ldb, beta, pointer(c + i), ldc});        \
     });                                                                                                                \
   }
 SIMT_BLAS(S, s, float)
@@ -676,6 +731,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, cubl
       product->bias_type = value_at<int>(value);
       break;
     case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+      product->mode = value_at<int>(value) == 0 ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE;
+      break;
     case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
       break;
     default:
@@ -735,6 +792,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   SimtBlas on = *handle;
   on.stream = stream;
+  on.mode = product->mode;
   return perform(
       "cublasLtMatmul", &on, [=, p = *product, la = *a_layout, lb = *b_layout, lc = *c_layout, ld = *d_layout] {
         const auto scale = [&](const void* from) {

@@ -572,7 +572,8 @@ void PtxRun::note(const void* p, std::size_t bytes, Touch touch, const PtxInstru
   constexpr Access accesses[] = {Access::read, Access::write, Access::atomic};
   if (i.has("release") || i.has("acq_rel")) worker.observe(&Observer::fence, false);
   const bool is_flag = i.has("volatile") || i.has("relaxed") || i.has("acquire") || i.has("release");
-  worker.tell_of_access(site.return_address, p, bytes, accesses[static_cast<int>(touch)], is_flag);
+  const Access access = touch == Touch::update && i.has("exch") ? Access::exchange : accesses[static_cast<int>(touch)];
+  worker.tell_of_access(site.return_address, p, bytes, access, is_flag);
 }
 
 void PtxRun::fail(cudaError_t code, const std::string& what) { worker.fail(code, &worker.current(), text(site), what); }

@@ -185,8 +185,10 @@ void Counter::launch_ends() {
 
 void Counter::accessed(const MemoryAccess& a) {
   if (a.space == MemoryAccess::elsewhere) return;
-  constexpr Op global[] = {Op::global_load, Op::global_store, Op::global_atomic, Op::global_load, Op::global_store};
-  constexpr Op shared[] = {Op::shared_load, Op::shared_store, Op::shared_atomic, Op::shared_load, Op::shared_store};
+  constexpr Op global[] = {Op::global_load, Op::global_store, Op::global_atomic,
+                           Op::global_load, Op::global_store, Op::global_atomic};
+  constexpr Op shared[] = {Op::shared_load, Op::shared_store, Op::shared_atomic,
+                           Op::shared_load, Op::shared_store, Op::shared_atomic};
   const auto access = static_cast<int>(a.access);
   const bool own = a.space == MemoryAccess::global || worker->cluster().size() == 1 ||
                    a.offset / worker->shared_bytes_of_each() == worker->rank();

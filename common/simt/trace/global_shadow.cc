@@ -269,6 +269,10 @@ void GlobalShadow::race_of_streams(const Event& before, const std::function<std:
 void GlobalShadow::copy_access(const void* memory, std::size_t bytes, bool writes, bool noted) {
   settle();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  if (!streams_.several()) {  // else stream_begins() has
+    first_slice_ += static_cast<std::uint32_t>(slices_.size());
+    slices_.clear();
+  }
   slices_.push_back({0, 0, 0});
   const Event now = {0, first_slice_, 0, 0, writes ? Access::write : Access::read, false};
   for (std::uintptr_t at = begin; at < begin + bytes;) {
@@ -701,13 +705,14 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
   const bool is_flag = is_atomic(a.access) || a.is_volatile, several = streams_.several();
   if (is_flag) synchronise(a, shadow);
   const bool on_device = DeviceMemory::instance().contains(reinterpret_cast<const void*>(a.address));
-  if (on_device && reads(a.access) && !is_written(a.address, a.size) &&
+  if (on_device && reads(a.access) && a.access != Access::exchange && !is_written(a.address, a.size) &&
       said_.insert(static_cast<std::uint32_t>(near(a.pc))).second && !full_)
     found_mistake(here(a.pc) + "read of " + bytes_text(a.size) +
                   " of global memory that nobody has written (cudaMalloc does not clear it)");
   Event now = {
       near(a.pc), slice_,       shadow.clock_of(in_cluster(a.thread, worker)), static_cast<std::uint16_t>(a.thread),
       a.access,   a.is_volatile};
+  now.of_block = a.of_block;
   // Of other stores it is known at once that they change something, or it is taken for granted.
   const bool stores = a.access == Access::write && a.size <= stored_.old.size();
   for (std::uintptr_t at = a.address; at < a.address + a.size;) {
@@ -717,8 +722,10 @@ void GlobalShadow::access(const MemoryAccess& a, const Shadow& shadow) {
     for (const std::size_t step = page->step(); at < stop; at += step) {
       Cell& cell = page->cells[at % page_bytes / step];
       const auto races_with = [&](const Event& before) {
-        const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile);
-        return before.slice >= first_slice_ && (!flags || relies_on_step(before, a)) && unordered(before, a, shadow);
+        if (before.slice < first_slice_) return false;
+        const bool flags = is_flag && (is_atomic(before.access) || before.is_volatile) &&
+                           ((!a.of_block && !before.of_block) || slice_of(before).block == block_);
+        return (!flags || relies_on_step(before, a)) && unordered(before, a, shadow);
       };
       const auto kept = is_atomic(a.access) && !page->covered.empty() ? page->covered.find(at) : page->covered.end();
       const Event* const covered = kept != page->covered.end() ? &kept->second : nullptr;
@@ -803,6 +810,8 @@ std::string GlobalShadow::message_of(const Event& before, const MemoryAccess& no
                          ? ran_in_step
                          : " (two lanes of one warp: only __syncwarp(), or atomic functions, would)"
                    : " (two threads of one block: only __syncthreads(), or atomic functions, would)";
+  else if (before.of_block || now.of_block)
+    message += " (atomicAdd_block() and the like are atomic for the threads of one block, not between blocks)";
   else if (is_atomic(before.access) || is_atomic(now.access))
     message += " (both would have to be atomic, or a __threadfence() and a flag lie between)";
   else if (has_heard(block_number, its_block))
@@ -825,7 +834,7 @@ void GlobalShadow::race(const Event& before, const MemoryAccess& now, uint3 bloc
   const auto pair_is = [&](Access one, Access other) {
     return (before.access == one && now.access == other) || (before.access == other && now.access == one);
   };
-  if (pair_is(Access::read, Access::atomic)) {
+  if (pair_is(Access::read, Access::atomic) || pair_is(Access::read, Access::exchange)) {
     noted(message + ": the read may be of an old value");
   } else if (pair_is(Access::read, Access::write) && !before.is_volatile && !now.is_volatile) {
     const auto [set, read] =

@@ -107,6 +107,7 @@ class GlobalShadow {
     Access access = Access::read;
     bool is_volatile : 1 = false;
     Change change : 2 = Change::yes;
+    bool of_block : 1 = false;
   };
   // Of four bytes, or of one where bytes are accessed.
   struct Cell {

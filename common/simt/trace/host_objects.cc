@@ -95,6 +95,11 @@ void HostObjects::host_reads(const void* pc, const void* address) {
   object = from_device_.contains(a) ? address : nullptr;
 }
 
+bool HostObjects::made_by_a_kernel(const void* object) {
+  const std::lock_guard lock(mutex_);
+  return from_device_.contains(reinterpret_cast<std::uintptr_t>(object));
+}
+
 void HostObjects::forget(const void* memory, std::size_t bytes) {
   if (!any_ && !any_of_kernels_) return;
   const std::lock_guard lock(mutex_);

@@ -28,6 +28,7 @@ class HostObjects {
 
   bool has(std::uintptr_t object);
   void host_reads(const void* pc, const void* address);
+  bool made_by_a_kernel(const void* object);
   // Does the address lie in the table to which this object points?
   static bool is_in_table(std::uintptr_t address, const void* object);
 

@@ -363,6 +363,9 @@ void RaceDetector::check_table(const MemoryAccess& a) {
 }
 
 void RaceDetector::read_only(const MemoryAccess& a) {
+  if (a.space == MemoryAccess::shared)
+    worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+                 "invalid read of shared memory: __ldg() reads global memory");
   if (global_ && a.space == MemoryAccess::global) global_->read_only(a);
 }
 
@@ -396,12 +399,26 @@ void RaceDetector::check_constant(const MemoryAccess& a) {
 // What lies neither in device memory nor in the thread's own: memory of the host, which a GPU does not reach. Host code
 // that launches passes the arguments from there, however.
 void RaceDetector::check_host_memory(const MemoryAccess& a) {
-  if (worker->on_a_fiber(a.address) || !from_the_kernel(a.pc)) return;
+  if (worker->on_a_fiber(a.address)) {
+    if (is_atomic(a.access) || !worker->on_its_fiber(a.address)) check_local_memory(a);
+    return;
+  }
+  if (!from_the_kernel(a.pc)) return;
   const char* const kind = host_memory_at(a.address);
   if (kind != nullptr) host_memory_accessed(a, kind);
   if (host_checks::was_pinned(reinterpret_cast<const void*>(a.address)))
     worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
                  std::string("invalid ") + access_word(a.access) + " of pinned memory that was freed (cudaFreeHost)");
+}
+
+// A thread's own variables: on a GPU the same address is another one's for each thread.
+void RaceDetector::check_local_memory(const MemoryAccess& a) {
+  if (!from_the_kernel(a.pc)) return;
+  worker->fail(cudaErrorIllegalAddress, &worker->current(), line_of(a.pc),
+               std::string("invalid ") + access_word(a.access) + " of a variable of " +
+                   (!worker->on_its_fiber(a.address)
+                        ? "another thread's own: on a GPU its address is that of a variable of this thread's"
+                        : "the thread's own: atomic functions have to do with global and with shared memory"));
 }
 
 void RaceDetector::host_memory_accessed(const MemoryAccess& a, const char* kind) {
@@ -425,7 +442,7 @@ void RaceDetector::misaligned(const MemoryAccess& a) {
   if (a.space == MemoryAccess::elsewhere) return;
   const std::string bytes = std::to_string(a.size);
   worker->fail(cudaErrorMisalignedAddress, &worker->current(), line_of(a.pc),
-               "misaligned " + std::string(reads(a.access) ? "read" : "write") + ": the address of a " + bytes +
+               "misaligned " + std::string(access_word(a.access)) + ": the address of a " + bytes +
                    "-byte access is not a multiple of " + bytes);
 }
 

@@ -78,6 +78,7 @@ class RaceDetector final : public Observer {
   void check_own_variable(const MemoryAccess& access);
   void check_constant(const MemoryAccess& access);
   void check_host_memory(const MemoryAccess& access);
+  void check_local_memory(const MemoryAccess& access);
   void host_memory_accessed(const MemoryAccess& access, const char* kind);
   bool from_the_kernel(const void* pc);
   void settle();

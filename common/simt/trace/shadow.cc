@@ -250,7 +250,7 @@ std::optional<Shadow::Mistake> Shadow::access(std::size_t begin, std::size_t siz
         here = {Mistake::pending_copy, cell.copy, byte};
       else if (race(cell.written, thread, access, is_flag))
         here = {Mistake::race, cell.written, byte};
-      else if (reads(access) && !of_this_block(cell.written))
+      else if (reads(access) && access != Access::exchange && !of_this_block(cell.written))
         here = {Mistake::uninitialised, {}, byte};
       if (!here && writes(access))
         for (const Event& read : cell.read)

@@ -50,7 +50,11 @@ void registers_written(const void* first, int count) {
 }
 
 void note_update(const void* pc, const void* p, std::size_t bytes) {
-  if (worker != nullptr && worker->in_kernel()) worker->tell_of_access(pc, p, bytes, Access::atomic);
+  if (worker != nullptr && worker->in_kernel()) worker->tell_of_whole_access(pc, p, bytes, Access::atomic);
+}
+
+void atomics_are_of_block(bool are) {
+  if (worker != nullptr && worker->in_kernel()) worker->atomics_are_of_block(are);
 }
 
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share) {

@@ -36,11 +36,8 @@ __forceinline__ void note(const void* pc, const void* address, std::size_t size,
 // An access that a GPU makes in one piece.
 __forceinline__ void note_aligned(const void* pc, const void* address, std::size_t size, simt::Access access,
                                   bool is_volatile = false) {
-  if (!of_a_kernel(pc, address, access, is_volatile)) return;
-  simt::Worker& worker = *simt::worker;
-  if (reinterpret_cast<std::uintptr_t>(address) % size != 0 && !worker.computing())
-    worker.observe(&simt::Observer::misaligned, worker.memory_access(pc, address, size, access));
-  worker.tell_of_access(pc, address, size, access, is_volatile);
+  if (of_a_kernel(pc, address, access, is_volatile))
+    simt::worker->tell_of_whole_access(pc, address, size, access, is_volatile);
 }
 
 }  // namespace
@@ -171,43 +168,43 @@ void releases(int order) {
 }
 }  // namespace
 
-#define UPDATE(bits, name, operation)                                                                        \
+#define UPDATE(bits, name, access, operation)                                                                \
   extern "C" std::uint##bits##_t __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t v, \
                                                               int order) {                                   \
     releases(order);                                                                                         \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                    \
+    note_aligned(__builtin_return_address(0), p, bits / 8, simt::Access::access);                            \
     return operation(p, v, __ATOMIC_SEQ_CST);                                                                \
   }
 #define COMPARE(bits, name, result)                                                                     \
   extern "C" result __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t* expected, \
                                                  std::uint##bits##_t v, int order, int) {               \
     releases(order);                                                                                    \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                               \
+    note_aligned(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                       \
     return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);      \
   }
 #define ATOMICS(bits)                                                                                     \
   extern "C" std::uint##bits##_t __tsan_atomic##bits##_load(const std::uint##bits##_t* p, int) {          \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                            \
+    note_aligned(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_read);                    \
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                          \
   }                                                                                                       \
   extern "C" void __tsan_atomic##bits##_store(std::uint##bits##_t* p, std::uint##bits##_t v, int order) { \
     releases(order);                                                                                      \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                           \
+    note_aligned(__builtin_return_address(0), p, bits / 8, simt::Access::atomic_write);                   \
     __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                             \
   }                                                                                                       \
-  UPDATE(bits, exchange, __atomic_exchange_n)                                                             \
-  UPDATE(bits, fetch_add, __atomic_fetch_add)                                                             \
-  UPDATE(bits, fetch_sub, __atomic_fetch_sub)                                                             \
-  UPDATE(bits, fetch_and, __atomic_fetch_and)                                                             \
-  UPDATE(bits, fetch_or, __atomic_fetch_or)                                                               \
-  UPDATE(bits, fetch_xor, __atomic_fetch_xor)                                                             \
-  UPDATE(bits, fetch_nand, __atomic_fetch_nand)                                                           \
+  UPDATE(bits, exchange, exchange, __atomic_exchange_n)                                                   \
+  UPDATE(bits, fetch_add, atomic, __atomic_fetch_add)                                                     \
+  UPDATE(bits, fetch_sub, atomic, __atomic_fetch_sub)                                                     \
+  UPDATE(bits, fetch_and, atomic, __atomic_fetch_and)                                                     \
+  UPDATE(bits, fetch_or, atomic, __atomic_fetch_or)                                                       \
+  UPDATE(bits, fetch_xor, atomic, __atomic_fetch_xor)                                                     \
+  UPDATE(bits, fetch_nand, atomic, __atomic_fetch_nand)                                                   \
   COMPARE(bits, compare_exchange_strong, bool)                                                            \
   COMPARE(bits, compare_exchange_weak, bool)                                                              \
   extern "C" std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                              \
       std::uint##bits##_t* p, std::uint##bits##_t expected, std::uint##bits##_t v, int order, int) {      \
     releases(order);                                                                                      \
-    note(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                                 \
+    note_aligned(__builtin_return_address(0), p, bits / 8, simt::Access::atomic);                         \
     __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
     return expected;                                                                                      \
   }

@@ -158,6 +158,7 @@ class Declarations(unittest.TestCase):
             "F a = [](int x) { return x; };": [host.format("a lambda function")],
             "__device__ int f(int x) { return x; } __device__ F a = f;": [device.format("f")],
             "int f(int x) { return x; } int a = f(3);": [],
+            "int f(int x) { return x; } __host__ int a() { return f(3); }": [],
             "__device__ int f(int x) { return x; } __device__ int g() { return f(3); }": [],
             "__host__ __device__ int f(int x) { return x; } __device__ F a = f;": [],
             "constexpr int f(int x) { return x; } F a = f; constexpr auto b = [](int x) { return x; };": [],
@@ -248,6 +249,28 @@ class Declarations(unittest.TestCase):
         }.items():
             with self.subTest(text):
                 self.assertEqual(rewritten(text), becomes)
+
+    def test_of_casts_to_integers(self):
+        to = "::simt::to_integer<{}>("
+        for text, becomes in {
+            "(int)x * 2": to.format("int") + "x) * 2", "-(unsigned char)x[i].f(2)->y + 1": "-" + to.format("unsigned char") + " x[i].f(2)->y) + 1",
+            "(int)-x": to.format("int") + "-x)", "(int)(a + b) * c": to.format("int") + "(a + b)) * c",
+            "(int)(float)x": to.format("int") + "(float)x)", "(float)(int)x": "(float)" + to.format("int") + "x)",
+            "(uint8_t)(int)(x)": to.format("uint8_t") + to.format("int") + "(x)))", "(std::size_t)max<float>(a, b)": to.format("std::size_t") + "max<float>(a, b))",
+            "(int)a < b": to.format("int") + "a) < b", "(int)2.5f": to.format("int") + "2.5f)",
+            "int(x) + unsigned(y)": to.format("int") + "x) + " + to.format("unsigned") + "y)",
+            "std::uint8_t(x)": to.format("std::uint8_t") + "x)", "static_cast<short>(x)": to.format("short") + "x)",
+            "(float)x": "(float)x", "(T)x": to.format("T") + "x)", "(U)x": "(U)x", "(int*)x": "(int*)x", "sizeof(int)": "sizeof(int)", "f<int(float)>(x)": "f<int(float)>(x)",
+            "(int)(T)-x + (int)(x)-y": to.format("int") + to.format("T") + "-x)) + " + to.format("int") + "(x))-y", "(int)x++": "(int)x++", "new int(3)": "new (::simt::kernel_new) int(3)",
+            "[](int) { return 1; }(x)": "[](int) { return 1; }(x)",
+        }.items():
+            with self.subTest(text):
+                self.assertEqual(rewritten(f"template <class T> __device__ auto f() {{ return {text}; }}"),
+                                 f"template <class T> auto f() {{ return {becomes}; }}")
+        for text in ("int f(float x) { return (int)x + int(x) + static_cast<int>(x); }", "void f(int); struct S { int operator()(int); };"):
+            self.assertEqual(rewritten(text), text)
+        self.assertEqual(rewritten("__device__ int f(int (x), int); struct S { __device__ int operator+(int) const; };"),
+                         "int f(int (x), int); struct S { int operator+(int) const; };")
 
     def test_of_functions(self):
         inline = "__attribute__((always_inline))"

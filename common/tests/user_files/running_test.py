@@ -468,6 +468,13 @@ class Wrong(unittest.TestCase):
                 "1:1: error: a call, make_float3(), in the initial value of a variable of the device: it has to be known when the program is compiled",
             "__device__ float root[] = {sqrtf(2)};\n":
                 "1:1: error: a call, sqrtf(), in the initial value of a variable of the device: it has to be known when the program is compiled",
+            "__global__ void k(float* x, int n) {\n  float own[4][n]; *x = own[0]; }\n":
+                "2:1: error: an array of n elements in device code: their number has to be a constant",
+            "constexpr int square(int x) { return x * x; }\n__global__ void k(int* x) { *x = square(*x); }\n":
+                "2:1: error: device code calls square(), which is the host's, though constexpr: it needs __device__, or "
+                "--expt-relaxed-constexpr, which may be said here, too",
+            "template <class F> __global__ void k(F f) { f(1); }\nvoid g() {\n  k<<<1, 1>>>([=](int i) {}); }\n":
+                "3:1: error: a kernel's argument is a lambda function of the host's: it needs __device__, [=] __device__ (..) {..}",
             "#include <iostream>\n__global__ void k() { std::cout << threadIdx.x; }\n":
                 "2:1: error: device code uses cout, which is the host's: kernels print with printf()",
             both + "__global__ void k(int* x) { *x = std::max(*x, 3); }\n":
@@ -507,7 +514,7 @@ class Wrong(unittest.TestCase):
             self.assertEqual((reported.status, reported.failures, reported.mistakes), (8, [], []))
             file.write_text(both + "__host__ __device__ int both(int x) { return x == 3 ? helper(x) : x; }\n"
                             "struct S { int helper(int) { return 1; } __device__ int time() { return 2; } __device__ int all() { return time(); } };\n"
-                            "constexpr int constant(int x) { return x; }\n"
+                            "__device__ constexpr int constant(int x) { return x; }\n"
                             "float max(float x) { return x; }\n"
                             "template <class F> __global__ void k(int* x, F helper) { *x = helper(both(1)) + S().all() + constant(2) + max(1, 2); }\n"
                             "__global__ void l(int* x) { auto twice = [](int v) { return 2 * v; }; *x = twice(3); assert(*x == 6); }\n"

@@ -288,7 +288,7 @@ SIMT_INLINE float2 make_float2(float3 a) { return make_float2(a.x, a.y); }
 SIMT_INLINE float3 make_float3(float2 a, float s = 0) { return make_float3(a.x, a.y, s); }
 SIMT_INLINE float3 make_float3(float4 a) { return make_float3(a.x, a.y, a.z); }
 SIMT_INLINE float4 make_float4(float3 a, float w = 0) { return make_float4(a.x, a.y, a.z, w); }
-SIMT_INLINE int2 make_int2(float2 a) { return make_int2(int(a.x), int(a.y)); }
+SIMT_INLINE int2 make_int2(float2 a) { return make_int2(simt::to_integer<int>(a.x), simt::to_integer<int>(a.y)); }
 SIMT_INLINE float smoothstep(float a, float b, float x) {
   const float y = clamp((x - a) / (b - a), 0.0f, 1.0f);
   return y * y * (3.0f - 2.0f * y);

@@ -1,5 +1,6 @@
 // Correct programs that look like mistakes, one a case: nothing may be said of them.
 #include <cooperative_groups.h>
+#include <cublas_v2.h>
 #include <cuda_pipeline.h>
 
 #include <algorithm>
@@ -2272,6 +2273,120 @@ CASE(read_only_load_before_the_store) {
   const Zeros<int> x(N);
   doubled_in_place<<<1, N>>>(x);
   doubled_in_place<<<1, N>>>(x);
+}
+
+// ---- numbers that do not fit, and other things that a GPU does well
+
+__global__ void cast_all(const double* x, int* whole, unsigned* natural, unsigned char* byte) {
+  const int i = threadIdx.x;
+  const float v = x[i];
+  whole[i] = (int)v + 0 * int(-x[i]);
+  natural[i] = static_cast<unsigned>(2 * v);
+  byte[i] = (unsigned char)(v - 1);
+}
+CASE(casts_of_numbers_without_room) {
+  double values[] = {-3.5, 1e20, -1e20, std::nan(""), 100};
+  constexpr int n = 5;
+  double* x;
+  int *whole, wholes[n];
+  unsigned *natural, naturals[n];
+  unsigned char *byte, bytes[n];
+  cudaMalloc(&x, sizeof values), cudaMalloc(&whole, sizeof wholes), cudaMalloc(&natural, sizeof naturals);
+  cudaMalloc(&byte, sizeof bytes);
+  cudaMemcpy(x, values, sizeof values, cudaMemcpyHostToDevice);
+  cast_all<<<1, n>>>(x, whole, natural, byte);
+  cudaMemcpy(wholes, whole, sizeof wholes, cudaMemcpyDeviceToHost);
+  cudaMemcpy(naturals, natural, sizeof naturals, cudaMemcpyDeviceToHost);
+  cudaMemcpy(bytes, byte, sizeof bytes, cudaMemcpyDeviceToHost);
+  const int in_whole[n] = {-3, INT_MAX, INT_MIN, 0, 100};
+  const unsigned in_natural[n] = {0, UINT_MAX, 0, 0, 200};
+  const unsigned char in_bytes[n] = {0, 255, 0, 0, 99};
+  for (int i = 0; i < n; ++i)
+    expect(wholes[i] == in_whole[i] && naturals[i] == in_natural[i] && bytes[i] == in_bytes[i]);
+  cudaFree(x), cudaFree(whole), cudaFree(natural), cudaFree(byte);
+}
+
+__global__ void bins_of(const float* x, int* bins) {
+  const int bin = (int)(8 * x[threadIdx.x]);  // NaN is 0
+  atomicAdd(&bins[bin > 7 ? 7 : bin], 1);
+}
+CASE(index_that_was_no_number) {
+  float values[N] = {}, *x;
+  values[3] = 0.0f / 0.0f;
+  values[4] = 1 / 0.0f;
+  cudaMalloc(&x, sizeof values);
+  cudaMemcpy(x, values, sizeof values, cudaMemcpyHostToDevice);
+  const Zeros<int> bins(8);
+  bins_of<<<1, N>>>(x, bins);
+  expect(first<int>(bins) == N - 1 && first(bins + 7) == 1);
+  cudaFree(x);
+}
+
+__global__ void clear_by_exchanges(float* x) {
+  __shared__ int count;
+  if (threadIdx.x == 0) atomicExch(&count, 0);
+  atomicExch(&x[threadIdx.x], 0);
+  __syncthreads();
+  atomicAdd(&count, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) x[0] = count;
+}
+CASE(memory_cleared_by_exchanges) {
+  float* x;
+  cudaMalloc(&x, N * sizeof(float));
+  clear_by_exchanges<<<1, N>>>(x);
+  expect(first(x) == N);
+  cudaFree(x);
+}
+
+CASE(managed_memory_beside_a_copy_of_other_memory) {
+  int *x, *y;
+  cudaMallocManaged(&x, N * sizeof(int)), cudaMallocManaged(&y, 2 * N * sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaMemsetAsync(x, 0, N * sizeof(int), stream);
+  cudaMemsetAsync(y, 0, N * sizeof(int), stream);
+  y[N] = 3;  // behind what is cleared
+  cudaStreamSynchronize(stream);
+  x[0] = y[N];
+  cudaMemset(x, 0, N * sizeof(int));  // waits
+  expect(x[0] == 0);
+  cudaMemcpy(y + N, y, N * sizeof(int), cudaMemcpyDefault);
+  cudaMemcpy2D(y + 1, 8, y, 8, 4, N, cudaMemcpyDefault);  // columns beside each other
+  expect(y[1] == 0);
+  cudaStreamDestroy(stream);
+  cudaFree(x), cudaFree(y);
+}
+
+CASE(products_of_parts_of_one_matrix) {
+  constexpr int n = 8, half = n / 2;
+  const Zeros<float> x(n * n);
+  cublasHandle_t handle;
+  cublasCreate(&handle);
+  const float one = 1;
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_T, half, half, half, &one, x + half, n, x + half, n, &one,
+              x + half * (n + 1), n);
+  cublasSgemv(handle, CUBLAS_OP_N, half, half, &one, x, n, x, n, &one, x + 1, n);
+  float *norm, host;
+  cudaMallocManaged(&norm, sizeof *norm);
+  cublasSnrm2(handle, n, x, 1, norm), cublasSnrm2(handle, n, x, 1, &host);
+  expect(*norm == 0 && host == 0);
+  cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE);
+  cublasSscal(handle, n, norm, x, 1);
+  cudaDeviceSynchronize();
+  cublasDestroy(handle);
+  cudaFree(norm);
+}
+
+__global__ void counters_of_blocks(int* x) {
+  atomicAdd_block(&x[blockIdx.x], 1);
+  __syncthreads();
+  if (threadIdx.x == 0) atomicAdd(&x[2], atomicMax_block(&x[blockIdx.x], 0));
+}
+CASE(counters_of_one_block_each) {
+  const Zeros<int> x(3);
+  counters_of_blocks<<<2, N>>>(x);
+  expect(first(x + 2) == 2 * N);
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

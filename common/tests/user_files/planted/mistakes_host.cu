@@ -136,6 +136,20 @@ CASE(managed_of_the_other_stream) {
   std::printf("%d\n", x[N]);  // managed_of_the_other_stream
 }
 
+CASE(managed_and_cleared) {
+  int* x;
+  cudaMallocManaged(&x, N * sizeof(int));
+  cudaMemsetAsync(x, 0, N * sizeof(int), cudaStreamPerThread);
+  std::printf("%d\n", x[3]);  // managed_and_cleared
+}
+
+CASE(managed_and_copied) {
+  int *x, *y = zeros<int>(N);
+  cudaMallocManaged(&x, N * sizeof(int));
+  cudaMemcpyAsync(y, x, N * sizeof(int), cudaMemcpyDefault);
+  x[3] = 7;  // managed_and_copied
+}
+
 CASE(pinned_read_too_early) {
   int *x = zeros<int>(N), *host;
   cudaMallocHost(&host, N * sizeof(int));
@@ -883,6 +897,30 @@ CASE(copied_object_of_a_kernel) {
   void* const host = std::malloc(sizeof(Square));
   cudaMemcpy(host, shape, sizeof(Square), cudaMemcpyDeviceToHost);
   std::printf("%d\n", static_cast<Shape*>(host)->corners());  // copied_object_of_a_kernel
+}
+
+CASE(type_of_an_object_of_a_kernel) {
+  Shape* shape;
+  cudaMallocManaged(&shape, sizeof(Square));
+  make_square<<<1, 1>>>(shape);
+  cudaDeviceSynchronize();
+  if (dynamic_cast<Square*>(shape) != nullptr) std::printf("a square\n");  // type_of_an_object_of_a_kernel
+}
+
+__global__ void use_heap() { free(malloc(8)); }
+CASE(heap_resized_too_late) {
+  use_heap<<<1, 1>>>();
+  cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 << 20);  // heap_resized_too_late
+}
+
+CASE(shifted_within_one_array) {
+  int* const x = zeros<int>(N);
+  cudaMemcpy(x + 1, x, (N - 1) * sizeof(int), cudaMemcpyDeviceToDevice);  // shifted_within_one_array
+}
+CASE(rows_shifted_within_one_array) {
+  int* const x = zeros<int>(N * N);
+  const std::size_t pitch = N * sizeof(int), width = (N - 4) * sizeof(int);
+  cudaMemcpy2D(x, pitch, x + N, pitch, width, N - 1, cudaMemcpyDeviceToDevice);  // rows_shifted_within_one_array
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

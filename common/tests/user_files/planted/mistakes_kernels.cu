@@ -827,4 +827,73 @@ CASE(pinned_memory_that_was_freed) {
   read_freed<<<1, N>>>(in, zeros<int>(N));
 }
 
+// ---- numbers, and whose variables they are
+
+__global__ void sharpened(unsigned char* out, const float* in) {
+  out[threadIdx.x] = 2 * in[threadIdx.x] - 100;  // number_without_room
+}
+CASE(number_without_room) { sharpened<<<1, N>>>(zeros<unsigned char>(N), zeros<float>(N)); }
+
+__global__ void largest(int* counts, int n) {
+  auto* const best = reinterpret_cast<unsigned long long*>(counts + n);
+  atomicMax(best, threadIdx.x);  // misaligned_atomic
+}
+CASE(misaligned_atomic) { largest<<<1, N>>>(zeros<int>(8), 5); }
+
+__global__ void sum_of_all(int* out) {
+  __shared__ const int* places[N];
+  int own = threadIdx.x;
+  places[threadIdx.x] = &own;
+  __syncthreads();
+  int sum = 0;
+  for (int i = 0; i < N; ++i) sum += *places[i];  // variable_of_another_thread
+  __syncthreads();
+  out[threadIdx.x] = sum;
+}
+CASE(variable_of_another_thread) { sum_of_all<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void counted_alone(int* out) {
+  int count = 0;
+  for (int i = 0; i < 3; ++i) atomicAdd(&count, i);  // atomic_on_its_own_variable
+  out[threadIdx.x] = count;
+}
+CASE(atomic_on_its_own_variable) { counted_alone<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void reversed_by_ldg(int* x) {
+  __shared__ int tile[N];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = __ldg(&tile[N - 1 - threadIdx.x]);  // read_only_load_of_shared_memory
+}
+CASE(read_only_load_of_shared_memory) { reversed_by_ldg<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void sums_of_24(int* x) {
+  x[threadIdx.x] += __shfl_down_sync(0xffffffff, x[threadIdx.x], 12, 24);  // shuffle_of_24_lanes
+}
+CASE(shuffle_of_24_lanes) { sums_of_24<<<1, N>>>(zeros<int>(N)); }
+
+int ten_times(int x) { return 10 * x; }  // function_of_the_host_behind_one_of_both
+__host__ __device__ int eleven_times(int x) { return ten_times(x) + x; }
+__global__ void apply_both(int* x) { x[threadIdx.x] = eleven_times(x[threadIdx.x]); }
+CASE(function_of_the_host_behind_one_of_both) { apply_both<<<1, N>>>(zeros<int>(N)); }
+
+__global__ void child(int* x) { *x = 1; }
+__global__ void parent_that_waits(int* out) {
+  int result = 0;
+  child<<<1, 1>>>(&result);
+  *out = result;
+}
+CASE(variable_given_to_a_child) { parent_that_waits<<<1, 1>>>(zeros<int>(1)); }
+
+__global__ void parent_of_many(int* x) { child<<<1, 1>>>(x + threadIdx.x); }
+CASE(more_children_than_may_wait) {
+  cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 8);
+  parent_of_many<<<1, N>>>(zeros<int>(N));
+}
+
+__global__ void counted_by_block(int* x) {
+  atomicAdd_block(x, 1);  // counter_of_one_block_for_all
+}
+CASE(counter_of_one_block_for_all) { counted_by_block<<<2, N>>>(zeros<int>(1)); }
+
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -2,6 +2,7 @@
 #include <cooperative_groups.h>
 #include <cublas_v2.h>
 #include <curand.h>
+#include <mma.h>
 
 #include <cub/cub.cuh>
 #include <cuda/barrier>
@@ -13,6 +14,7 @@
 #include "case.h"
 
 namespace cg = cooperative_groups;
+namespace wmma = nvcuda::wmma;
 using Barrier = cuda::barrier<cuda::thread_scope_block>;
 constexpr int N = 128;
 
@@ -92,12 +94,60 @@ CASE(pipeline_never_released) { staged<true, false><<<1, N>>>(zeros<float>(4 * N
 // ---- cuBLAS
 
 CASE(matrix_that_nobody_wrote) {
-  float *a, one = 1;
+  float *a, one = 1, *const b = zeros<float>(4 * 4), *const c = zeros<float>(4 * 4);
   cudaMalloc(&a, 4 * 4 * sizeof(float));
-  float* const b = zeros<float>(4 * 4);
   cublasHandle_t handle;
   cublasCreate(&handle);
-  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &one, b, 4);  // matrix_that_nobody_wrote
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &one, c, 4);  // matrix_that_nobody_wrote
+}
+
+struct Blas {
+  Blas() { cublasCreate(&handle); }
+  operator cublasHandle_t() const { return handle; }
+  cublasHandle_t handle;
+};
+constexpr auto as_it_is = CUBLAS_OP_N;
+
+CASE(number_on_the_host) {
+  Blas blas;
+  float two = 2, *const x = zeros<float>(N);
+  cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE);
+  cublasSscal(blas, N, &two, x, 1);  // number_on_the_host
+}
+CASE(result_on_the_device) {
+  Blas blas;
+  float *const x = zeros<float>(N), *const norm = zeros<float>(1);
+  cublasSnrm2(blas, N, x, 1, norm);  // result_on_the_device
+}
+CASE(pointers_on_the_host) {
+  Blas blas;
+  const float one = 1, *in[] = {zeros<float>(16)};
+  float* out[] = {zeros<float>(16)};
+  cublasSgemmBatched(blas, as_it_is, as_it_is, 4, 4, 4, &one, in, 4, in, 4, &one, out, 4, 1);  // pointers_on_the_host
+}
+CASE(product_in_place) {
+  Blas blas;
+  const float one = 1, zero = 0;
+  float *const a = zeros<float>(16), *const b = zeros<float>(16);
+  cublasSgemm(blas, as_it_is, as_it_is, 4, 4, 4, &one, a, 4, b, 4, &zero, a, 4);  // product_in_place
+}
+CASE(product_without_a_handle) {
+  float two = 2;
+  cublasSscal(nullptr, N, &two, zeros<float>(N), 1);
+}
+CASE(managed_and_multiplied) {
+  Blas blas;
+  float two = 2, *x;
+  cudaMallocManaged(&x, N * sizeof(float));
+  cublasSscal(blas, N, &two, x, 1);
+  std::printf("%g\n", x[3]);  // managed_and_multiplied
+}
+CASE(managed_and_still_read) {
+  Blas blas;
+  float one = 1, *x, *const y = zeros<float>(N);
+  cudaMallocManaged(&x, N * sizeof(float));
+  cublasSaxpy(blas, N, &one, x, 1, y, 1);
+  x[3] = 5;  // managed_and_still_read
 }
 
 // ---- cuRAND
@@ -160,5 +210,14 @@ __global__ void pipeline_copies(const char* x, char* out) {
   out[threadIdx.x] = part[4 * threadIdx.x] + first[4 * threadIdx.x];
 }
 CASE(pipeline_copy_beyond) { pipeline_copies<<<1, N>>>(zeros<char>(4 * N - 1), zeros<char>(N)); }
+
+// ---- matrices with a pitch of their own
+
+__global__ void product_of_tiles(const half* a, float* out) {
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> left;
+  wmma::load_matrix_sync(left, a, 17);  // tile_with_an_odd_pitch
+  out[threadIdx.x] = left.x[0];
+}
+CASE(tile_with_an_odd_pitch) { product_of_tiles<<<1, 32>>>(zeros<half>(16 * 17), zeros<float>(32)); }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }
