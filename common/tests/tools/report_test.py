@@ -571,13 +571,13 @@ class InBothWays(Measured):
         other.mkdir()
         self.pieces = [(self.directory, "models-forward", {"CUDNN": 1e-3, "FA4": 2e-3, "default": 0.5e-3}, {}),
                        (self.directory, "models-forward-b2b", {"CUDNN": 1e-3, "FA4": 0.8e-3, "default": 1e-3},
-                        {"CUDNN": (1500, 700, 0.5), "default": (1400, 690, 0.4)}),
+                        {"CUDNN": (1500, 700, 0.5, 1.2e-3), "default": (1400, 690, 0.4, 0.8e-3)}),
                        (other, "sweep-bf16-forward", {"CUDNN": 1e-3, "CUDNN-9.28": 0.75e-3, "10_x/y": 0.5e-3}, {})]
         for directory, name, seconds, states in self.pieces:
             one = point(Problem(1, 8, 2, 512, 4096, 64, "bf16", False), **seconds)
             for result in one["results"]:
                 if result["name"] in states:
-                    result.update(zip(("sm_clock_mhz", "power_w", "joules"), states[result["name"]]))
+                    result.update(zip(("sm_clock_mhz", "power_w", "joules", "alone_seconds"), states[result["name"]]))
             machine = {"gpu": "NVIDIA H", "driver": 1, "cuda": "13.0"}
             result_files.write(directory / f"{name}.json", {"context": {"machine": machine}, "points": [one]})
         self.record = Record(self.directory)
@@ -589,10 +589,11 @@ class InBothWays(Measured):
         self.assertEqual(head, ["forward", "against the fastest peer", "against cuDNN", "against FlashAttention-4",
                                 "against the fastest rung of ours", "MHz (cuDNN)", "W (cuDNN)", "joules, of cuDNN's"])
         equal, behind = "1.000× (1.00 at least, 1 points)", "0.800× (0.80 at least, behind at 1 of 1)"
-        twice = "2.000× (2.00 at least, 1 points)"
+        twice, faster = "2.000× (2.00 at least, 1 points)", "1.500× (1.50 at least, 1 points)"
         self.assertEqual(rows, [
             ["G, launch by launch", twice, twice, "4.000× (4.00 at least, 1 points)", *["–"] * 4],
-            ["G, back to back", behind, equal, behind, "–", "1400 (1500)", "690 (700)", "0.800×"],
+            ["G, back to back", behind, equal, behind, *["–"] * 4],
+            ["G, back to back, each alone", faster, faster, "–", "–", "1400 (1500)", "690 (700)", "0.800×"],
             ["H, launch by launch: not measured yet", *["–"] * 7],
             ["H, back to back: not measured yet", *["–"] * 7]])
         self.assertEqual(self.tables.models_in_both_ways("backward"), "*Not measured yet.*")

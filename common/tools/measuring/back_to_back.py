@@ -9,6 +9,7 @@ energy, which are known too slowly for a slice.
 """
 
 import math
+import random
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -24,7 +25,8 @@ BUSY = 0.9  # of that time: with less, clock and power are not those of the laun
 CYCLES = 2e9  # a second, of a kernel that waits
 ATTEMPTS = 8  # at twenty launches that are enqueued in time
 TIME = ("CUDA events around twenty launches (fewer of long ones), repeated until a slice takes 1/30 s; slices of the "
-        "candidates in turn; L2 as they left it; two sets of inputs. Clock, power and joules: of what it has alone")
+        "candidates in turn, in another order each time; L2 as they left it; two sets of inputs. Clock, power and "
+        "joules: of what it has alone")
 
 
 class Lane(Protocol):
@@ -91,9 +93,11 @@ def measure(bursts: list[tuple[Bursts, JsonObject]], flops: float, rounds: int, 
             at: Callable[[str], None]) -> None:
     """Completes the results of these candidates."""
     samples: list[list[float]] = [[] for _ in bursts]
+    turns, shuffled = list(zip(bursts, samples)), random.Random(rounds)
     for _ in range(rounds):
         at("the slices in turn")
-        for (one, _), mine in zip(bursts, samples):
+        shuffled.shuffle(turns)  # at the power limit, what ran just before sets the clock
+        for (one, _), mine in turns:
             mine.append(one.slice()[0])
     for (one, result), mine in zip(bursts, samples):
         at(result["name"])

@@ -148,7 +148,7 @@ class Quantities:
             raise NotUnderstood(f"there is no {what} (there are {', '.join(known)})")
         return known[what]
 
-    # Documents, one behind the other or as a block mask (tools/measuring/documents.py): H = 16, bf16
+    # What models add, and documents, one behind the other or as a block mask (tools/measuring/documents.py)
 
     def _of_documents(self, sweep: str, direction: str, head_dim: int, extras: str, back_to_back: bool) -> JsonObject:
         """The sweep's only point whose extras begin so; none if that is "none"."""
@@ -166,6 +166,14 @@ class Quantities:
         if not found:
             raise Missing(f"{by} is not timed at {point['problem']}")
         return min(found, key=lambda one: one["seconds"]["median"])
+
+    def extra_ms(self, extra, by, direction, head_dim=128, dtype="bf16", way=""):
+        """Milliseconds with "window", "softcap", "alibi", "sink", "views" or "none", by "12", "10", "FA4" or "FLEX":
+        launch by launch, or "back to back", or so and each "alone"."""
+        sweep = f"extras-{'fp16-' * (dtype == 'fp16')}{direction}"
+        names = {"10": "10_hopper", "12": "12_variants"}
+        found = self._timed(self._of_documents(sweep, direction, head_dim, extra, bool(way)), names.get(by, by))
+        return 1e3 * (found["alone_seconds"] if way == "alone" else found["seconds"]["median"])
 
     def packed_tflops(self, by, direction, head_dim, back_to_back=False, time="median"):
         """TFLOP/s of packed sequences, or "dense": of as many tokens and pairs in sequences of one length, by the

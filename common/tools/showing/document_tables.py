@@ -1,5 +1,5 @@
-"""Tables of packed sequences and block masks beside what they are compared with: each ratio launch by launch, and in
-brackets back to back.
+"""Tables of extras, packed sequences and block masks beside what they are compared with: each ratio launch by launch,
+and in brackets back to back.
 
 Tables (lesson_tables.py) has them for the lessons. What has not been measured is a dash.
 """
@@ -15,6 +15,8 @@ Place = tuple[str, int]  # direction, head dim
 PLACES = [(direction, head_dim) for direction in ("forward", "backward") for head_dim in (128, 64)]
 RIVALS = {"dense": "dense", "FA4": "FlashAttention-4", "FA4-deterministic": "the same, deterministic",
           "VARLEN": "`varlen_attn`", "NESTED": "nested tensors", "FLEX": "`flex_attention`"}
+EXTRAS = {"none": "nothing", "views": "views", "window": "a window of 1024", "softcap": "a softcap of 20",
+          "alibi": "ALiBi", "sink": "a sink"}
 MASKS = {"prefix": "a prefix of 4096 keys", "documents": "documents", "dilated": "every fourth of 4096 keys"}
 LIST, SHORT_ROWS, BITS = "the list", "short rows", "bits"
 PARTS = {"ten": ("ten tiles in each row", (LIST, SHORT_ROWS)), "documents": ("documents", (LIST, SHORT_ROWS, BITS)),
@@ -27,6 +29,28 @@ def _ratio(compute: Callable[[], float]) -> str:
 
 def _both_ways(compute: Callable[[bool], float]) -> str:
     return f"{_ratio(lambda: compute(False))} ({_ratio(lambda: compute(True))})"
+
+
+def extras(of: Quantities) -> str:
+    """How many times the time without the extra, or chapter 10's, and how many times faster than each rival. In
+    brackets each alone: a slice of 1/30 s depends on what ran before it."""
+    def cell(extra: str, by: str, place: Place) -> str:
+        def ratio(way: bool) -> float:
+            def ms(extra: str, by: str) -> float:
+                return of.extra_ms(extra, by, *place, way="alone" if way else "")
+
+            if by:
+                return ms(extra, by) / ms(extra, "12")
+            return ms(extra, "12") / (ms("none", "10") if extra == "none" else ms("none", "12"))
+
+        return _both_ways(ratio)
+
+    heads = [f"{direction}, {what}" for direction in ("forward", "backward")
+             for what in ("over the plain kernel", "FlashAttention-4", "`flex_attention`")]
+    return markdown([["", *heads]] + [
+        [f"{title}, D = {head_dim}", *(cell(extra, by, (direction, head_dim)) for direction in ("forward", "backward")
+                                       for by in ("", "FA4", "FLEX"))]
+        for extra, title in EXTRAS.items() for head_dim in (128, 64)])
 
 
 def packed(of: Quantities) -> str:

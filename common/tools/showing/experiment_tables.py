@@ -17,11 +17,13 @@ Point = tuple[int, int, str]  # N, D, and "full" or "causal"
 RUNGS = {
     ("10", "forward"): "tma descriptors wgmma warpspec overlap pingpong stored listed persistent dynamic narrow ahead "
                        "rounds fitted prompt",
-    ("10", "backward"): "warpspec bulk turns reversed converted ordered ahead fetched rounds shared prompt"}
-BEFORE = {"stored": "overlap"}  # where that is not the rung before: its turns do not pay
+    ("10", "backward"): "warpspec bulk turns reversed converted ordered ahead fetched rounds shared prompt "
+                        "deferred columns chosen"}
+BEFORE = {"stored": "overlap", "deferred": "shared"}  # where that is not the rung before
 TOGETHER = {  # what was one rung at first, and what all of it starts from
     ("10", "forward"): (("10/wgmma", "10/tma"), ("10/persistent", "10/overlap")),
-    ("10", "backward"): (("10/ordered", "10/bulk"), ("10/ordered", "CUDNN"))}
+    ("10", "backward"): (("10/ordered", "10/bulk"), ("10/ordered", "CUDNN"), ("10/columns", "10/prompt"),
+                          ("10/chosen", "CUDNN"))}
 FIRST = {"forward": "08/balanced", "backward": "CUDNN"}  # what the first rung is compared with
 PEERS = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic", "CUDNN": "cuDNN",
          "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic"}

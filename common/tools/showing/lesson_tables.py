@@ -356,6 +356,10 @@ class Tables:
 
     # Packed sequences and block masks
 
+    def extras_in_both_ways(self):
+        """Beside what runs without them, and beside peers."""
+        return document_tables.extras(self._of)
+
     def packed_in_both_ways(self):
         """Beside what runs without them, and beside peers."""
         return document_tables.packed(self._of)

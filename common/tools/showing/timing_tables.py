@@ -8,6 +8,7 @@ from tools.record import Missing, Problem, Record, beside_peers
 from tools.showing.markdown import NOT_YET, markdown
 
 WAYS = {"launch by launch": "", "back to back": beside_peers.B2B}
+ALONE = "back to back, each alone"
 FASTEST = {beside_peers.FASTEST_PEER: "the fastest peer", beside_peers.FASTEST_OWN: "the fastest rung of ours"}
 NAMES = {"FLASH": "FlashAttention-2", "FLASH-deterministic": "FlashAttention-2, deterministic",
          "FA3": "FlashAttention-3", "FA4": "FlashAttention-4", "FA4-deterministic": "FlashAttention-4, deterministic",
@@ -64,9 +65,9 @@ def _compared(record: Record, direction: str, pieces: list[tuple[str, str]], riv
         if mine is None:
             rows.append([f"{title}: not measured yet", *["–"] * (len(rows[0]) - 1)])
             continue
+        clocks = [*(_with_cudnns(points, mine, field) for field in ("sm_clock_mhz", "power_w")), _energy(points, mine)]
         rows.append([title, *(_cell(points, mine, rival) for rival in columns),
-                     *(_with_cudnns(points, mine, field) for field in ("sm_clock_mhz", "power_w")),
-                     _energy(points, mine)])
+                     *(clocks if title.endswith(ALONE) else ["–"] * len(clocks))])
     return markdown(rows)
 
 
@@ -74,8 +75,9 @@ def _lines(record: Record, direction: str, pieces: list[tuple[str, str]]) -> Ite
     for one in records(record):
         for piece, what in pieces:
             for way, suffix in WAYS.items():
-                title = ", ".join(part for part in (_gpu(one), what, way) if part)
-                yield title, _points(one, f"{piece}{suffix}", direction)
+                points = _points(one, f"{piece}{suffix}", direction)
+                for title, measured in {way: points, **({ALONE: _alone(points)} if suffix and points else {})}.items():
+                    yield ", ".join(part for part in (_gpu(one), what, title) if part), measured
 
 
 def _gpu(record: Record) -> str:
@@ -92,6 +94,12 @@ def _points(record: Record, piece: str, direction: str) -> list[JsonObject]:
                 if point["direction"] == direction and not point.get("rope")]
     except Missing:
         return []
+
+
+def _alone(points: list[JsonObject]) -> list[JsonObject]:
+    """With the times of the launches that had the GPU to themselves, which clock, power and joules are of."""
+    return [{**point, "results": [{**one, "seconds": {**one["seconds"], "median": one["alone_seconds"]}}
+                                  for one in point["results"] if one.get("alone_seconds")]} for point in points]
 
 
 def _name(rival: str) -> str:
