@@ -85,9 +85,9 @@ constexpr attention::Forward unpadded = {attention::head_dim_not_8_to_128, atten
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
     .name = "quads",
-    .idea = "four lanes share a row's keys, each with a softmax of its own, and merge them at the end",
+    .idea = "four lanes share a row's keys: they agree on the largest score, and add up what they have",
     .rungs = {{.name = "quads",
-               .idea = "four lanes share a row's keys, each with a softmax of its own, and merge them at the end",
+               .idea = "four lanes share a row's keys: they agree on the largest score, and add up what they have",
                .forward = attention::padded<unpadded>}}};
 
 }  // namespace quads

@@ -340,7 +340,7 @@ def _hold_to_the_sources(root: Path, exercises: list[Exercise], reader: _Reader)
                               status=2)
             if region.stub is None and not handed_out:
                 raise Failure(f"{file}:{region.last}: the end of exercise {region.name} has no bar, behind which its "
-                              "stub stands",
+                              f"stub stands: put the line back as `git show HEAD:{file}` has it",
                               status=2)
             found.add((file, region.name))
     for place, exercise in code.items():

@@ -56,7 +56,8 @@ def regions(where: str, text: str) -> list[Region]:
         elif _NEARLY.match(line):
             fail(number, "no marker of an exercise: `// exercise NAME: what to do` and `// end NAME | stub` are")
     if open_region:
-        fail(open_region[2], f"exercise {open_region[0]} has no end, a line `// end {open_region[0]}`")
+        fail(open_region[2], f"exercise {open_region[0]} has no end, a line `// end {open_region[0]}` "
+             "with all that stood behind it")
     return list(found.values())
 
 

@@ -130,8 +130,9 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
     lines += [without] if without else [f"- {names}: {'all' if share >= 0.995 else f'{share:.0%} or more'} of "
                                         f"{', '.join(ids)}" for names, ids, share in groups_of_names] or \
         ["No two are nearly the same."]
-    lines += [] if without else ["", f"Compared is written code of at least {TOO_SHORT} characters, blanks not counted: "
-                                 "for what is shorter there is one way to write it.", ""]
+    if not without:
+        lines += ["", f"Compared is written code of at least {TOO_SHORT} characters, blanks not counted: for what is "
+                  "shorter there is one way to write it.", ""]
     lines += [f"- {', '.join(map(_in_markdown, names))}: the questions of one name in answers.json"
               for names in namesakes]
     lines += _what_held(held)

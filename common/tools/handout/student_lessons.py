@@ -86,8 +86,8 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
              "and accesses out of",
              "bounds.", "", "```", *[f"./workbook {command:{width}}   # {what}" for command, what in commands], "```",
              "",
-             "Your lines stand between two comments, `// exercise ..` and `// end ..`. Leave both comments as they are: "
-             "only",
+             "Your lines stand between two comments, `// exercise ..` and `// end ..`. Leave both comments as they "
+             "are: only",
              "what stands between them is graded. In an exercise about a mistake you may change every line of the "
              "file, but few changes are",
              "enough. In your lines you may use what the file and `common/device` offer, and your own variables. Calls "
