@@ -362,7 +362,8 @@ def _printed(place: Path, rung: str, direction: str, flag: str, problem: JsonObj
     start = output.find('{"chapter"')
     if status != 0 or start < 0:
         said = _last_line(output).rpartition('"rungs": [')[2]  # without the begin of what was being printed
-        return f"{place.name} makes mistakes there: are the other exercises in its files right?" if '": ' in said else said
+        wrong = f"{place.name} makes mistakes there: are the other exercises in its files right?"
+        return wrong if '": ' in said else said
     try:
         printed = json.loads(output[start:])
     except (ValueError, RecursionError):
