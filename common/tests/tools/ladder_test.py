@@ -106,6 +106,10 @@ class WhatIsKnown(unittest.TestCase):
     def test_bytes_of_all_launches_and_the_recorded_time(self):
         self.assertEqual(self.known_steps.of("02_two", "a", "forward"), KnownStep(123, 5e-3))
 
+    def test_what_the_host_chooses_has_the_time_of_the_last_rung_that_was_recorded(self):
+        self.assertEqual(self.known_steps.of("02_two", "chosen", "forward").seconds, 5e-3)
+        self.assertEqual(self.known_steps.of("03_three", "chosen", "forward").seconds, None)
+
     def test_what_is_missing_is_not_made_up(self):
         self.assertEqual(self.known_steps.of("02_two", "b", "forward"), KnownStep())
         self.assertEqual(self.known_steps.of("12_mine", "a", "forward"), KnownStep())

@@ -46,9 +46,16 @@ class KnownSteps:
         with suppress(Missing):
             moved = sum(self._counts.sum(step, f"bytes {what} warps", direction=direction)
                         for what in ("read", "written"))
-        with suppress(Missing):
-            seconds = self._record.row("ladder", step, direction, seq_q=self.RECORDED_LENGTH).seconds
+        for name in (step, *self._instead(chapter, rung, direction)):
+            with suppress(Missing):
+                seconds = seconds or self._record.row("ladder", name, direction, seq_q=self.RECORDED_LENGTH).seconds
         return KnownStep(moved, seconds)
+
+    def _instead(self, chapter: str, rung: str, direction: str) -> list[str]:
+        """`chosen` has no kernels of its own: where it was not measured, the chapter's last rung that was."""
+        with suppress(Missing):
+            return [self._record.step(chapter, direction)] if rung == "chosen" else []
+        return []
 
     def notes(self) -> list[str]:
         """What the columns mean."""
