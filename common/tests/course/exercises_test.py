@@ -34,6 +34,7 @@ class Reading(LittleTree):
 
     def test_who_asks_for_what_is_not_there_learns_what_is(self):
         for word, expected in [("05.nothing", "no exercise 05.nothing (exercises: 05.rescale, 06.barrier, 05.sectors)"),
+                               ("5.rescal", "no exercise 5.rescal; did you mean 05.rescale?"),
                                ("07", "chapter 07_back has no exercises (chapters that have some: 05, 06)"),
                                ("99", "no chapter 99")]:
             with self.assertRaises(Failure) as caught:

@@ -42,6 +42,7 @@ Beside the exercises the file may have `performance`, of which exercises the ker
 ../grading/speed.py.
 """
 
+import difflib
 import json
 import re
 from dataclasses import dataclass, field
@@ -143,7 +144,9 @@ class Course:
                 chosen.add(word)
                 continue
             if "." in word:
-                raise Failure(f"no exercise {word} (exercises: {', '.join(known)})", status=2)
+                close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.75)
+                raise Failure(f"no exercise {word}" + (f"; did you mean {close[0]}?" if close else
+                                                       f" (exercises: {', '.join(known)})"), status=2)
             (chapter,) = chapters.select([word], chapters.with_lessons(self.root))
             of_chapter = [exercise.id for exercise in self.exercises if exercise.id[:2] == chapter.name[:2]]
             if not of_chapter:
