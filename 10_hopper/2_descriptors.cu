@@ -13,7 +13,7 @@
 //
 // What changed since 1_tma: The products are wgmma's. Nobody loads fragments of Q, K and V any more: a descriptor says
 // where a matrix lies. An instruction does 32 times as much or more, and runs while its warps wait. A product of wgmma
-// has 64 rows, 16 to a warp, and 64 columns at least: so the same rows belong to eight warps, not four, and at D = 64 a
+// has 64 rows, 16 to a warp, and here 64 columns: so the same rows belong to eight warps, not four, and at D = 64 a
 // tile has 64 keys, not 32, and a multiprocessor two blocks, not three.
 //
 // Expected limit: warps have nothing to do while products run, and tensor cores have nothing while P is made; the two
