@@ -1,12 +1,11 @@
 """A class: each submission once, the rest when one fails, and what the instructor reads. Nothing is built here."""
 
 import argparse
-import contextlib
 import csv
 import dataclasses
 import datetime
-import io
 import json
+import shutil
 import tempfile
 import types
 import unittest
@@ -32,10 +31,11 @@ from tools.grading import (
     similarity,
     submissions_in,
     whole_class,
+    with_earlier,
 )
 from tools.grading.kernels import LAYERS
 from tools.grading.one_submission import Grade, layers_in_words
-from tools.grading.roster import Log, Person, last_in_time, person_of, whose
+from tools.grading.roster import Log, Person, in_order, person_of, whose
 from tools.grading.submission import Submission
 
 
@@ -49,7 +49,7 @@ class OfAClass(unittest.TestCase):
         self.graded, self.no_gpu, self.layers = [], "", frozenset(LAYERS)
 
     def grade_class(self, states: dict, plan=Plan("", []), dates={}, others=(), people=(), answers={}, log=None, files={},
-                    flags={}):
+                    flags={}, notes=()):
         """With a grader that finds these states {student: [of 01.scores, of 05.rescale]}; an exception is raised."""
         def grade(workbench, submission, exercises):
             self.graded.append(submission.name)
@@ -68,7 +68,7 @@ class OfAClass(unittest.TestCase):
                 mock.patch.object(whole_class.file_trees, "read", return_value={"a": b"b"}):
             submissions = [Submission(name, {"x": name, **dict.fromkeys(files.get(name, ()), name),
                                              **({ANSWERS: answers[name]} if name in answers else {})}) for name in states]
-            return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people, log)
+            return whole_class.grade_class(workbenches, submissions, self.exercises, self.out, plan, dates, others, people, log, notes)
 
     def test_the_table_the_pages_and_what_went_wrong_most(self):
         self.grade_class({"ada": ["right", "right"], "grace": ["right", "wrong"], "=cmd()": ["not attempted", "hangs"]})
@@ -184,7 +184,7 @@ class OfAClass(unittest.TestCase):
         kept = json.loads((self.out / "graded/later.json").read_text())
         self.assertEqual(kept["grade"]["points"], {first.id: one, second.id: two}, "the policy may change")
 
-    def test_one_row_a_student_and_the_last_in_time_counts(self):
+    def test_one_row_a_student_and_of_each_exercise_the_most_points(self):
         (one, two), plan = self.exercises, Plan("Spring", [Week("", "2027-02-01", "2027-02-08", self.exercises)],
                                                 {"percent_a_day": 10, "days": 3})
         people = [Person("1001", "Ada Ex\u00e4mple", "ada@school.example"), Person("1002", "Grace Example", "grace@school.example", 2),
@@ -193,7 +193,8 @@ class OfAClass(unittest.TestCase):
                   "grace@school.example": ["right", "right"], "a stranger": ["right", "right"]}
         dates = {"1001_first": "2027-02-01", "Ada Exa\u0308mple_77_second": "2027-02-08", "adaex\u00e4mple_third": "2027-02-09",
                  "grace@school.example": "2027-02-11"}
-        self.grade_class(states, plan, {name: datetime.date.fromisoformat(day) for name, day in dates.items()}, people=people)
+        self.grade_class(states, plan, {name: datetime.date.fromisoformat(day) for name, day in dates.items()}, people=people,
+                         files=dict.fromkeys(states, [one.file, two.file]))
         rows = {row[0]: row[1:5] + row[-1:] for row in csv.reader((self.out / "grades.csv").read_text().splitlines()[1:])}
         total, late = str(one.points + two.points), str(round((one.points + two.points) * 0.9, 2))
         self.assertEqual(rows, {"Ada Exa\u0308mple_77_second": ["1001", people[0].name, total, total, "0"],
@@ -215,20 +216,70 @@ class OfAClass(unittest.TestCase):
         (row,) = list(csv.reader((self.out / "grades.csv").read_text().splitlines()))[1:]
         return row, (self.out / f"students/{row[0]}.md").read_text()
 
-    def test_of_several_weeks_each_has_the_submission_that_counts_then(self):
-        first, second = (str(one.points) for one in self.exercises)
-        none, mine = ["not handed in", "right"], ["right", "wrong"]
-        states = {"7_a": mine, "7_b": ["wrong", "right"], "7_c": none}
-        for handed_in, name, verdicts, points, late in [
-                ({"7_a": "2027-02-07", "7_b": "2027-02-14"}, "7_b", ["right", "right"], [first, second], "0"),
-                ({"7_a": "2027-02-07", "7_c": "2027-02-14"}, "7_c", ["right", "right"], [first, second], "0"),
-                ({"7_a": "2027-02-10", "7_b": "2027-02-14"}, "7_b", ["right", "right"], [f"{0.8 * float(first):g}", second], "2"),
-                ({"7_a": "2027-02-07", "7_c": "2027-02-16"}, "7_a", ["right", "wrong"], [first, "0"], "0"),
-                ({"7_b": "2027-02-06", "7_a": "2027-02-07"}, "7_a", ["right", "wrong"], [first, "0"], "0")]:
+    def test_each_exercise_has_the_most_points_of_all_submissions(self):
+        first, second = (one.points for one in self.exercises)
+        states = {"7_a": ["right", "wrong"], "7_b": ["wrong", "right"], "7_c": ["wrong", "wrong"], "7_d": ["right", "right"]}
+        for handed_in, name, points, late, graded in [
+                ({"7_a": "02-07", "7_b": "02-08"}, "7_b", [first, second], 0, "ba"),  # a late part takes nothing from what was in time
+                ({"7_a": "02-07", "7_d": "02-16"}, "7_d", [first, 0.9 * second], 1, "ad"),
+                ({"7_a": "02-10", "7_b": "02-14"}, "7_b", [0.8 * first, second], 2, "ab"),
+                ({"7_a": "02-07", "7_c": "02-14"}, "7_a", [first, 0], 0, "ac"),
+                ({"7_a": "02-07", "7_d": "02-08"}, "7_d", [first, second], 0, "d"),  # none is graded that can change nothing
+                ({"7_d": "02-08", "7_a": "02-17"}, "7_d", [first, second], 0, "d"),
+                ({"7_a": "", "7_b": "", "7_c": ""}, "7_b", [first, second], 0, "cba"),
+                ({"7_c": "02-07", "7_d": "02-19"}, "7_c", [0, 0], 0, "c")]:
             with self.subTest(handed_in=handed_in):
-                row, page = self.of_two_weeks(handed_in, states)
-                self.assertEqual((row[0], row[5:7], [f"{float(one):g}" for one in row[7:9]], row[9]), (name, verdicts, points, late))
-                self.assertEqual([f"handed in as {each}" in page for each in handed_in], [name == "7_b" or name == "7_c"] * 2)
+                self.graded.clear()
+                dates = {each: day and f"2027-{day}" for each, day in handed_in.items()}
+                row, page = self.of_two_weeks(dates, states, dict.fromkeys(states, [one.file for one in self.exercises]))
+                shutil.rmtree(self.out / "graded")
+                self.assertEqual((row[0], [float(one) for one in row[7:9]], int(row[9])), (name, [round(one, 2) for one in points], late))
+                self.assertEqual("".join(each[-1] for each in self.graded), graded)
+                self.assertIn(f"handed in as {name}", page)
+
+    def test_what_is_no_longer_there_has_no_page(self):
+        both = {one: ["right", "right"] for one in ("ada", "grace")}
+        self.grade_class(both)
+        (self.out / "students/mine.md").write_text("of the instructor")
+        self.grade_class({"grace": both["grace"]})
+        self.assertEqual(sorted(page.name for page in (self.out / "students").iterdir()), ["grace.md", "mine.md"])
+
+    def test_the_page_of_the_class_says_whose_nothing_is(self):
+        files = dict.fromkeys(("7_a", "7_b", "hal_[1]"), [self.exercises[0].file])
+        self.grade_class({"7_a": ["wrong", "wrong"], "7_b": ["right", "wrong"], "hal_[1]": ["right", "right"]},
+                         people=[Person("7", "Ada", "ada@b")], files=files, notes=["dates.csv has gil, and nothing of that name was handed in."])
+        page = (self.out / "class.md").read_text().partition("## Whose, and when\n\n")[2].partition("\n\n")[0].splitlines()
+        self.assertEqual(page[0], "- dates.csv has gil, and nothing of that name was handed in.")
+        self.assertRegex(page[1], r"^- Not in the roster, or not one person's alone: hal\\_\\\[1\\\]\. ")
+        self.assertEqual(page[2:], ["- Of the same student 7\\_a counts for nothing, 7\\_b counts for 01.scores 05.rescale."])
+
+    def earlier(self, *submissions: object, points: float = 0) -> Grade:
+        """What Gradescope's autograder says of 01.scores after these earlier results."""
+        (one, _) = self.exercises
+        (self.out / "submission_metadata.json").write_text(json.dumps({"previous_submissions": list(submissions)}))
+        now = Grade("submission", {one.id: Verdict("wrong", ["now"])}, {one.id: points}, late={one.id: 2})
+        return with_earlier(now, self.out / "submission", [one])
+
+    def test_on_gradescope_earlier_results_count_if_they_have_more_points(self):
+        (one, _) = self.exercises
+        def before(score, number=one.id, when="2027-02-07T10:00:00.0-08:00", output="right\na line"):
+            return {"submission_time": when, "results": {"tests": [{"number": number, "score": score, "output": output}]}}
+
+        most = one.points
+        for given, points, lines in [
+                ([before(most)], most, ["of your submission of 2027-02-07, 10:00", "a line"]),
+                ([before(most, output="right\nof your submission of x\ny")], most, ["of your submission of x", "y"]),
+                ([before(most / 2), before(most, when="2027-02-08T11:30")], most, ["of your submission of 2027-02-08, 11:30", "a line"]),
+                ([before(most + 1)], 0, ["now"]), ([before(most, "05.rescale")], 0, ["now"]), ([before(-1), before("3"), before(None)], 0, ["now"]),
+                ([None, {}, {"results": None}, {"results": {"tests": [1]}}, {"results": {"tests": [{}]}}], 0, ["now"])]:
+            with self.subTest(given=given):
+                result = self.earlier(*given)
+                self.assertEqual((result.points[one.id], result.verdicts[one.id].lines), (points, lines))
+                self.assertEqual(result.late, {} if points else {one.id: 2})
+        self.assertEqual(self.earlier(before(most / 2), points=most).verdicts[one.id].lines, ["now"])
+        now = Grade("ada", {one.id: Verdict("wrong")}, {one.id: 0})
+        (self.out / "submission_metadata.json").write_text(json.dumps({"previous_submissions": [before(most)]}))
+        self.assertEqual(with_earlier(now, self.out / "ada", [one]).points[one.id], 0, "among a class's archives it is a student's file")
 
     def test_a_stub_and_a_question_without_an_answer_are_no_attempt(self):
         code, question = self.course.select(["01.scores", "01.sectors"])
@@ -251,15 +302,13 @@ class OfAClass(unittest.TestCase):
                 self.assertEqual(row[5:7], ["right", "right"])
                 self.assertIn("- 7\\_2, 01.scores (", (self.out / "class.md").read_text())
                 self.assertNotIn("the questions", (self.out / "class.md").read_text())
-        row, _ = self.of_two_weeks({"7_1": "", "7_2": ""}, states, {"7_1": [first, second], "7_2": [first, second]})
-        self.assertEqual(row[5:7], ["not handed in", "right"], "the last one")
 
-    def test_where_no_date_is_known_the_last_by_its_name_counts(self):
+    def test_where_no_date_is_known_it_is_by_their_names(self):
         for names, last in [(["1001_attempt_9", "1001_attempt_10"], "1001_attempt_10"),
                             (["1001_hw1-2", "1001_hw1-10", "1001_hw1"], "1001_hw1-10"),
                             (["1001_77_900_hw1-9", "1001_77_1000_hw1"], "1001_77_1000_hw1"), (["1001_b", "1001_a10", "1001_a9"], "1001_b")]:
             with self.subTest(names=names):
-                self.assertEqual(last_in_time(names, {}, "", 0), last)
+                self.assertEqual(in_order(names, {})[-1], last)
 
     def test_whose_a_submission_is(self):
         """Students choose what their files are called: nobody becomes another by that."""
@@ -289,8 +338,8 @@ class OfAClass(unittest.TestCase):
                             (["hw1-a-ada", "hw1-ada"], ["hw1-ada"]), (["ada-hw1", "z-ada-hw1", "grace-hw1"], ["ada-hw1"]),
                             (["hw1-ada", "hw1-ada-example", "hw1-grace"], ["hw1-ada"]),
                             (["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"], ["exampleada_7_8_hw1", "exampleada_LATE_7_9_hw1-2"])]:
-            with self.subTest(names=names), contextlib.redirect_stdout(io.StringIO()):
-                self.assertEqual([name for name, one in whose(names, people).items() if one.id == "ada"], adas)
+            with self.subTest(names=names):
+                self.assertEqual([name for name, one in whose(names, people, str).items() if one.id == "ada"], adas)
 
     def test_a_file_s_name_takes_no_row_of_somebody_else(self):
         """A platform begins with who has handed it in. Of two that begin otherwise nobody knows whose they are."""
@@ -307,9 +356,9 @@ class OfAClass(unittest.TestCase):
                 (["gracie_1002", "bo_1002"], [], "gracie_1002, bo_1002: these name Grace Example, and begin differently"),
                 (["501_1002", "502_1002"], [], "begin differently"), (["bo_9_77_grace example hw1"], ["bo_9_77_grace example hw1"], "")]:
             for order in (names, names[::-1]):
-                with self.subTest(names=order), mock.patch("tools.grading.roster.say") as say:
-                    self.assertEqual(sorted(name for name, one in whose(order, people).items() if one.id == "1002"), sorted(graces))
-                    lines = [call[0][0] for call in say.call_args_list]
+                with self.subTest(names=order):
+                    lines = []
+                    self.assertEqual(sorted(name for name, one in whose(order, people, lines.append).items() if one.id == "1002"), sorted(graces))
                     self.assertEqual(len(lines), 1 if said else 0, lines)
                     if order is names:
                         self.assertIn(said, "".join(lines))
@@ -338,10 +387,10 @@ class OfAClass(unittest.TestCase):
                 self.assertEqual(len(read_roster(table)), there)
         for first, second in [("1", "1"), ("Zo\u00eb", "Zoe\u0308"), ("a-1", "A 1"), ("7", "\uff17")]:
             table.write_text(f"{first},Ada,a@b\n2,Grace,g@b\n{second},Eve,e@b\n")
-            with self.subTest(id=ascii(second)), mock.patch("tools.grading.roster.say") as said:
-                self.assertEqual([one.name for one in read_roster(table)], ["Ada", "Grace"])
-                self.assertIn("roster.csv:3: the id", said.call_args[0][0])
-                self.assertIn("stands there a second time", said.call_args[0][0])
+            with self.subTest(id=ascii(second)):
+                said = []
+                self.assertEqual([one.name for one in read_roster(table, said.append)], ["Ada", "Grace"])
+                self.assertRegex(said[0], "roster.csv:3: the id .* stands there a second time")
 
     def test_log_points(self):
         one, two = (one.points for one in self.exercises)
@@ -351,9 +400,9 @@ class OfAClass(unittest.TestCase):
         self.assertEqual([one.id for one in read_roster(roster)], ["Zo\u00eb"])
         table = self.out / "log.csv"
         table.write_text("id,first,second\n1001,8.5,10\n1003,,4\n1001,10\nnobody,3\nZoe\u0308 X,7\n")
-        with mock.patch("tools.grading.roster.say") as said:
-            log = read_log(table, people, ["ada", "grace", "Zo\u00eb X"])
-        self.assertEqual([call[0][0].partition("log.csv")[2] for call in said.call_args_list],
+        said = []
+        log = read_log(table, people, ["ada", "grace", "Zo\u00eb X"], said.append)
+        self.assertEqual([line.partition("log.csv")[2] for line in said],
                          [":4: 1001 stands there a second time: this line does not count.",
                           ":5: nobody is nobody here: this line does not count."])
         self.grade_class({"ada": ["right", "wrong"], "grace": ["right", "right"], "Zo\u00eb X": ["wrong", "wrong"]}, people=people, log=log)
@@ -368,8 +417,8 @@ class OfAClass(unittest.TestCase):
         for text, words in [("1001\n", "log.csv:1: it must be an id and points"), ("1001,11\n", "0 to 10"), ("a,1\n1001,-1\n", "log.csv:2"),
                             ("1001,nan\n", "0 to 10")]:
             table.write_text(text)
-            with self.subTest(text=text), self.assertRaisesRegex(Failure, words), mock.patch("tools.grading.roster.say"):
-                read_log(table, people, [])
+            with self.subTest(text=text), self.assertRaisesRegex(Failure, words):
+                read_log(table, people, [], str)
 
     def test_what_is_kept_has_its_flags(self):
         kept = self.out / "x.json"
@@ -463,9 +512,9 @@ class OfAClass(unittest.TestCase):
             table.write_text(f"submission,date\nada,{when}\n")
             self.assertEqual({name: str(day) for name, day in read_dates(table).items()}, {"ada": expected})
         table.write_text("Zoe\u0308,2027-02-08\nZo\u00eb,2027-03-08\n")
-        with mock.patch.object(late_days, "say") as said:
-            self.assertEqual({name: str(day) for name, day in read_dates(table).items()}, {"Zo\u00eb": "2027-02-08"})
-        self.assertTrue(said.call_args[0][0].endswith("dates.csv:2: Zo\u00eb stands there a second time: this line does not count."))
+        said = []
+        self.assertEqual({name: str(day) for name, day in read_dates(table, said.append).items()}, {"Zo\u00eb": "2027-02-08"})
+        self.assertTrue(said[0].endswith("dates.csv:2: Zo\u00eb stands there a second time: this line does not count."))
 
     def test_gradescope_says_when(self):
         (self.out / "submission").mkdir()

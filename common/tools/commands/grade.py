@@ -16,7 +16,7 @@ right. That gives points of its own.
 import argparse
 import datetime
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tools.base import BUILD, ROOT, Failure, JsonObject, build, packages, say, shown
@@ -43,6 +43,7 @@ from tools.grading import (
     read_submission,
     submissions_in,
     users_of,
+    with_earlier,
     with_performance,
     without_late_points,
     written,
@@ -145,6 +146,7 @@ def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: S
             result = bound(result, submission, whose, plan.secret, exercises)
         more = max((one.days for one in whose or []), default=0)
         result = without_late_points(result, plan, dates.get(submission.name), more)
+        result = with_earlier(result, arguments.submission, exercises)
         put(result, workbench.held)
     except Exception as error:  # whatever it is: who waits for the results must be told
         put(not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}"), {"runs": False})
@@ -154,37 +156,43 @@ def _one(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: S
 
 
 def _dates(arguments: argparse.Namespace, plan: Plan, names: list[str],
-           otherwise: "datetime.date | None" = None) -> dict[str, datetime.date]:
-    """{submission: date}, for those whose date is known; the others are named to the user."""
-    given = read_dates(arguments.dates) if arguments.dates else {}
+           otherwise: "datetime.date | None" = None, tell: Callable[[str], None] = say) -> dict[str, datetime.date]:
+    """{submission: date}, for those whose date is known; `tell` hears of the others."""
+    given = read_dates(arguments.dates, tell) if arguments.dates else {}
     nobodys = [name for name in given if name not in names]
     if nobodys and arguments.out.suffix != ".json":
-        say(f"{shown(arguments.dates)} has {', '.join(nobodys)}, and nothing of that name was handed in.")
+        tell(f"{shown(arguments.dates)} has {', '.join(nobodys)}, and nothing of that name was handed in.")
     dates = {**{name: otherwise for name in names if otherwise}, **given}
     unknown = [name for name in names if name not in dates] if plan.late else []
     if unknown:
-        say(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing is "
-            "subtracted for late days (--dates says when).")
+        tell(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing is "
+             "subtracted for late days (--dates says when).")
     return dates
 
 
 def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises: Sequence[Graded]) -> int:
     begin = time.monotonic()
+    notes: list[str] = []  # that class.md has too
+
+    def tell(line: str) -> None:
+        notes.append(line)
+        say(line)
+
     submissions = submissions_in(arguments.submission, wanted(exercises))
     others = no_submissions_in(arguments.submission)
     if others:
         say(no_submissions(others))
-    people = read_roster(arguments.roster) if arguments.roster else []
+    people = read_roster(arguments.roster, tell) if arguments.roster else []
     if plan.secret and not people and any(one.kind == "measure" for one in exercises):
-        say("The course has a secret, and without --roster nobody knows whose questions are whose.")
+        tell("The course has a secret, and without --roster nobody knows whose questions are whose.")
     names = [one.name for one in submissions]
-    log = read_log(arguments.log, people, names) if arguments.log else None
-    dates = _dates(arguments, plan, names)
+    log = read_log(arguments.log, people, names, tell) if arguments.log else None
+    dates = _dates(arguments, plan, names, tell=tell)
     workbenches = [_workbench(course, exercises, number, arguments)
                    for number in range(min(build.cores(), len(submissions)))]
     for line in not_held(workbenches[0].held):
         say(line)
-    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others, people, log)
+    done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others, people, log, notes)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, "
         "students")

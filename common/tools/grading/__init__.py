@@ -7,4 +7,5 @@ from tools.grading.question_names import bound, in_the_roster, names_for, users_
 from tools.grading.roster import read_log, read_roster
 from tools.grading.speed import Graded, with_performance
 from tools.grading.submission import is_submission, read_submission
+from tools.grading.which_counts import with_earlier
 from tools.grading.whole_class import grade_class, no_submissions_in, submissions_in

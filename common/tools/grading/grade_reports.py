@@ -101,9 +101,10 @@ def no_submissions(names: Sequence[str]) -> str:
 
 
 def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[Alike], without: str, held: JsonObject,
-                  namesakes: Sequence[Sequence[str]] = (), others: Sequence[str] = ()) -> str:
-    """For the instructor: which exercises went wrong most often, who has how much, what else was there, whose
-    solutions are alike, which submissions answer the questions of one name (these have the same right answers), and
+                  namesakes: Sequence[Sequence[str]] = (), others: Sequence[str] = (),
+                  notes: Sequence[str] = ()) -> str:
+    """For the instructor: which exercises went wrong most often, who has how much, what else was there, what is not
+    known of whose it is and when it came, whose solutions are alike, which submissions answer the questions of one name (these have the same right answers), and
     what kept all these submissions apart from each other and from the judge."""
     lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |",
              "|---|---|---|---|---|"]
@@ -120,6 +121,7 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
     lines += [f"| [{_in_markdown(grade.name)}](students/{quote(grade.name)}.md) | {grade.score} | "
               f"{_in_markdown(': '.join(grade.refused)) if grade.refused else ''} |" for grade in grades]
     lines += ["", no_submissions([_in_markdown(name) for name in others])] if others else []
+    lines += ["", "## Whose, and when", "", *[f"- {_in_markdown(note)}" for note in notes]] if notes else []
     flagged = [f"- {_in_markdown(grade.name)}, {exercise} ({grade.points[exercise]:g} points): {_in_markdown(why)}"
                for grade in grades for exercise, why in sorted(grade.flags.items())]
     lines += ["", "## To be looked at", "", "These have lines of which it cannot be said that they are a kernel's code "

@@ -5,10 +5,10 @@ table says it, with a line for each submission: ada,2027-02-17.
 """
 
 import datetime
-import json
 import math
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,15 +16,15 @@ from tools.base import Failure, say
 from tools.course import Plan, Verdict
 from tools.grading.kernels import as_line
 from tools.grading.one_submission import Grade
+from tools.grading.submission import metadata_of
 from tools.grading.tables import lines_of
 
 _DAY = re.compile(r"(?P<day>\d{4}-\d\d-\d\d)([T ](?P<hour>\d\d:\d\d)(:\d\d([.]\d+)?)? ?(Z|[+-]\d\d:?\d\d)?)?")
-_METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of the submission
 
 
-def read_dates(path: Path) -> dict[str, datetime.date]:
-    """Reads {submission: date, with the hour if it has one}; of two lines with one submission the first counts, and a
-    line says so."""
+def read_dates(path: Path, tell: Callable[[str], None] = say) -> dict[str, datetime.date]:
+    """Reads {submission: date, with the hour if it has one}; of two lines with one submission the first counts, and
+    `tell` hears so."""
     dates: dict[str, datetime.date] = {}
     for where, line in lines_of(path):
         try:
@@ -35,7 +35,7 @@ def read_dates(path: Path) -> dict[str, datetime.date]:
                           f"and is {as_line(','.join(line))}", status=2) from None
         name = unicodedata.normalize("NFC", called)
         if name in dates:
-            say(f"{where}: {name} stands there a second time: this line does not count.")
+            tell(f"{where}: {name} stands there a second time: this line does not count.")
             continue
         dates[name] = day
     return dates
@@ -43,8 +43,8 @@ def read_dates(path: Path) -> dict[str, datetime.date]:
 
 def date_of_gradescope(submission: Path) -> "datetime.date | None":
     try:
-        return _day(json.loads((submission.parent / _METADATA).read_text())["created_at"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return _day(metadata_of(submission)["created_at"])
+    except (ValueError, KeyError, TypeError):
         return None
 
 
@@ -66,6 +66,13 @@ def days_late(handed_in: datetime.date, due: str) -> int:
     return math.ceil((handed_in - datetime.datetime.fromisoformat(due)) / datetime.timedelta(days=1))
 
 
+def lost_after(days: int, plan: Plan) -> float:
+    """How many percent of an exercise's points so many late days cost."""
+    if days <= 0 or not plan.late:
+        return 0
+    return 100 if days > plan.late["days"] else min(100, days * plan.late["percent_a_day"])
+
+
 def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | None", extension: int = 0) -> Grade:
     """The grade without the points that late days cost; unchanged if nothing was late, or no date is known. `extension`
     are days that this student has more."""
@@ -76,7 +83,7 @@ def without_late_points(grade: Grade, plan: Plan, handed_in: "datetime.date | No
         due = plan.due(id)
         days = days_late(handed_in, due) - extension if due else 0
         if days > 0 and full > 0:
-            lost = 100 if days > plan.late["days"] else min(100, days * plan.late["percent_a_day"])
+            lost = lost_after(days, plan)
             grade.late[id] = days
             points[id] = round(full * (100 - lost) / 100, 2)
             line = f"{days} day{'s' if days > 1 else ''} late: {lost:g} % of {full:g} points less"

@@ -11,7 +11,6 @@ Whose a submission is, the roster says by the submission's name, or Gradescope b
 import base64
 import hashlib
 import hmac
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +20,9 @@ from tools.grading.kernels import as_line
 from tools.grading.one_submission import ANSWERS, Grade
 from tools.grading.roster import Person
 from tools.grading.speed import Graded
-from tools.grading.submission import Submission
+from tools.grading.submission import Submission, metadata_of
 from tools.grading.tables import as_csv
 
-_METADATA = "submission_metadata.json"  # Gradescope's, beside the directory of the submission
 _LETTERS = 10  # 50 bits
 
 
@@ -42,9 +40,9 @@ def names_for(people: Sequence[Person], secret: str) -> str:
 def users_of(submission: Path) -> "list[Person] | None":
     """Who has handed it in, as Gradescope knows them; None if there is nothing that says it."""
     try:
-        users = json.loads((submission.parent / _METADATA).read_text())["users"]
+        users = metadata_of(submission)["users"]
         return [Person(str(one.get("id", "")), str(one.get("name", "")), str(one.get("email", ""))) for one in users]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (KeyError, TypeError, AttributeError):
         return None
 
 

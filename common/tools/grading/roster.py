@@ -20,13 +20,12 @@ import datetime
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.base import Failure, say, shown
 from tools.course import plain
-from tools.grading.late_days import days_late
 from tools.grading.tables import as_csv, lines_of
 
 LOG_POINTS = 10  # of the rubric in common/course/log.md
@@ -45,8 +44,8 @@ class Person:
         return plain(name) in {plain(one) for one in names if one}
 
 
-def read_roster(path: Path) -> list[Person]:
-    """Failure if it cannot be read; of two lines with one id the first counts, and a line says so."""
+def read_roster(path: Path, tell: Callable[[str], None] = say) -> list[Person]:
+    """Failure if it cannot be read; of two lines with one id the first counts, and `tell` hears so."""
     people: dict[str, Person] = {}
     for where, cells in lines_of(path):
         days = cells[3] if len(cells) > 3 else ""
@@ -55,7 +54,7 @@ def read_roster(path: Path) -> list[Person]:
                           "1001,Ada Example,ada@school.example,2", status=2)
         id, called, mail = (unicodedata.normalize("NFC", cell) for cell in cells[:3])
         if plain(id) in people:  # its questions would be those of the other
-            say(f"{where}: the id {id} stands there a second time: this line does not count.")
+            tell(f"{where}: the id {id} stands there a second time: this line does not count.")
             continue
         people[plain(id)] = Person(id, called, mail, int(days or 0))
     if not people:
@@ -76,8 +75,8 @@ class Log:
         return next((self.points[name] for name in names if name in self.points), 0)
 
 
-def read_log(path: Path, people: Sequence[Person], names: Sequence[str]) -> Log:
-    """Failure if it cannot be read; a line for each student that nobody is, or that stands there twice."""
+def read_log(path: Path, people: Sequence[Person], names: Sequence[str], tell: Callable[[str], None] = say) -> Log:
+    """Failure if it cannot be read; `tell` hears of each student that nobody is, or that stands there twice."""
     known, points, most = {*names, *(one.id for one in people)}, {}, 0
     for where, cells in lines_of(path):
         who, given = unicodedata.normalize("NFC", cells[0]), cells[1:]
@@ -87,8 +86,8 @@ def read_log(path: Path, people: Sequence[Person], names: Sequence[str]) -> Log:
                           status=2)
         most = max(most, len(given))
         if who not in known or who in points:
-            say(f"{where}: {who} {'stands there a second time' if who in points else 'is nobody here'}: this line does "
-                "not count.")
+            tell(f"{where}: {who} {'stands there a second time' if who in points else 'is nobody here'}: this line does "
+                 "not count.")
             continue
         points[who] = sum(float(one or 0) for one in given)
     return Log(points, LOG_POINTS * most)
@@ -148,9 +147,9 @@ def _how_surely(name: str, names: Sequence[str], one: Person) -> int:
     return 0
 
 
-def _strange(names: Sequence[str], one: Person) -> set[str]:
+def _strange(names: Sequence[str], one: Person, tell: Callable[[str], None]) -> set[str]:
     """Which of these, that all name this person, may be another's: a platform begins them with who has handed them in,
-    and behind that they are called as somebody liked. hw1-ada and hw2-ada begin alike. A line says so."""
+    and behind that they are called as somebody liked. hw1-ada and hw2-ada begin alike. `tell` hears so."""
     begin: dict[tuple[str, ...], list[str]] = {}
     for name in names:
         words = plain(name).split()
@@ -162,14 +161,14 @@ def _strange(names: Sequence[str], one: Person) -> set[str]:
     if strange:
         alone = len(strange) == 1
         how = f"otherwise than {', '.join(kept)}" if kept else "differently"
-        say(f"{', '.join(strange)}: {'it names' if alone else 'these name'} {one.name}, and "
-            f"{'begins' if alone else 'begin'} {how}. What may be another's does not count for this student, and has a "
-            "row of its own.")
+        tell(f"{', '.join(strange)}: {'it names' if alone else 'these name'} {one.name}, and "
+             f"{'begins' if alone else 'begin'} {how}. What may be another's does not count for this student, and has "
+             "a row of its own.")
     return set(strange)
 
 
-def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
-    """{submission: person}; a line for the others."""
+def whose(names: Sequence[str], people: list[Person], tell: Callable[[str], None]) -> dict[str, Person]:
+    """{submission: person}; `tell` hears of the others."""
     found = {name: one for name in names if (one := person_of(name, people))}
     best: dict[str, int] = {}
     for name, one in found.items():
@@ -177,12 +176,12 @@ def whose(names: Sequence[str], people: list[Person]) -> dict[str, Person]:
     found = {name: one for name, one in found.items() if _how_surely(name, names, one) == best[one.id]}
     strange: set[str] = set()
     for one in people:
-        strange |= _strange([name for name, its in found.items() if its is one], one)
+        strange |= _strange([name for name, its in found.items() if its is one], one, tell)
     found = {name: one for name, one in found.items() if name not in strange}
     others = [name for name in names if name not in found and name not in strange]
     if others:
-        say(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own; with "
-            "the roster's id in its name, as in exampleada_1001_hw1, a submission is that person's.")
+        tell(f"Not in the roster, or not one person's alone: {', '.join(others)}. These have rows of their own; with "
+             "the roster's id in its name, as in exampleada_1001_hw1, a submission is that person's.")
     return found
 
 
@@ -194,14 +193,6 @@ def in_order(names: Iterable[str], dates: dict[str, datetime.date]) -> list[str]
         return str(dates.get(name, "")), counted  # a day alone comes before its hours
 
     return sorted(names, key=place)
-
-
-def last_in_time(names: Iterable[str], dates: dict[str, datetime.date], due: str, days: int) -> str:
-    """Which of one student's submissions counts for what is due then, or as many days later: the last that was in
-    time, else the first after that."""
-    several = in_order(names, dates)
-    in_time = [name for name in several if not due or name not in dates or days_late(dates[name], due) <= days]
-    return in_time[-1] if in_time else several[0]
 
 
 def for_canvas(title: str, points: dict[str, float], total: float, people: list[Person]) -> str:

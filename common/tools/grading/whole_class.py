@@ -7,19 +7,20 @@ import queue
 import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, say
 from tools.course import Course, Plan, Verdict, student_of
 from tools.grading import grade_reports
 from tools.grading.late_days import without_late_points
-from tools.grading.one_submission import ANSWERS, Grade, Workbench, attempts, grade, not_graded, taken_from
+from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded, taken_from
 from tools.grading.question_names import bound
-from tools.grading.roster import Log, Person, for_canvas, for_moodle, in_order, last_in_time, whose
+from tools.grading.roster import Log, Person, for_canvas, for_moodle, in_order, whose
 from tools.grading.similarity import alike
 from tools.grading.speed import Graded
 from tools.grading.submission import Submission, is_submission, name_of, read_submission
+from tools.grading.which_counts import best_of
 
 _KEPT = "graded"  # below the directory of the results: what need not be done again
 
@@ -30,12 +31,14 @@ class Class:
     failed: list[str]  # names of submissions that could not be graded, through no fault of theirs
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Row:
-    """What counts of one student, or of a submission of nobody in the roster."""
+    """What one student has handed in, or a submission of nobody in the roster."""
 
     person: "Person | None"
-    parts: "dict[str, list[Graded]]"  # {submission: the exercises for which it counts}, the last one last
+    submissions: list[Submission]  # the last one last
+    # {submission: the exercises for which it counts}, once they are graded
+    parts: dict[str, list[Graded]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -70,11 +73,12 @@ def no_submissions_in(directory: Path) -> list[str]:
 
 def grade_class(workbenches: list[Workbench], submissions: list[Submission], exercises: Sequence[Graded], out: Path,
                 plan: Plan, dates: dict[str, datetime.date], others: Sequence[str] = (),
-                people: Sequence[Person] = (), log: "Log | None" = None) -> Class:
+                people: Sequence[Person] = (), log: "Log | None" = None, notes: Sequence[str] = ()) -> Class:
     """With as many at a time as there are workbenches. Writes a page for each student, grades.csv and class.md. What
     is kept of a submission has all its points, whenever it was handed in. `others` are names of what is no
-    submission. With a roster, each of its people has one row, of what counts of their submissions."""
-    log = log or Log()
+    submission; `notes` are what was said before of whose submissions are and when they came. With a roster, each of its
+    people has one row, of what counts of their submissions."""
+    log, notes = log or Log(), list(notes)
     (out / _KEPT).mkdir(parents=True, exist_ok=True)
     (out / "students").mkdir(exist_ok=True)
     free: queue.SimpleQueue[Workbench] = queue.SimpleQueue()
@@ -82,14 +86,19 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
     done: list[str] = []
     for workbench in workbenches:
         free.put(workbench)
-    of = whose([one.name for one in submissions], list(people)) if people else {}
-    rows = _rows(workbenches[0].course, submissions, exercises, of, dates, plan)
+
+    def tell(line: str) -> None:
+        notes.append(line)
+        say(line)
+
+    of = whose([one.name for one in submissions], list(people), tell) if people else {}
+    rows = _rows(submissions, of, dates)
     handed_in = {one.name: one for one in submissions}
     tree = _digest(sorted((file, _digest(content)) for file, content in file_trees.read(workbenches[0].root).items()))
 
     held = workbenches[0].held
 
-    def judged(submission: Submission, exercises: Sequence[Graded]) -> Grade:
+    def judged(submission: Submission) -> Grade:
         path = out / _KEPT / f"{submission.name}.json"
         key = _digest([submission.texts, submission.wrong, submission.refused, [asdict(one) for one in exercises], tree,
                        workbenches[0].no_gpu, held])
@@ -103,9 +112,9 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
                 free.put(workbench)
         return result
 
-    def as_it_counts(submission: Submission, exercises: Sequence[Graded], person: "Person | None") -> Grade:
+    def as_it_counts(submission: Submission, person: "Person | None") -> Grade:
         try:
-            result = judged(submission, exercises)
+            result = judged(submission)
             if person:
                 result = bound(result, submission, [person], plan.secret, exercises)
             return without_late_points(result, plan, dates.get(submission.name), person.days if person else 0)
@@ -114,9 +123,9 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
             return not_graded(submission, exercises, f"the grader failed: {error or type(error).__name__}")
 
     def graded(row: _Row) -> Grade:
-        result = _together([as_it_counts(handed_in[name], its, row.person) for name, its in row.parts.items()],
-                           exercises)
-        result.log = log.of_student(row.person, reversed(row.parts))
+        result, row.parts = best_of(workbenches[0].course, row.submissions, exercises, plan, dates, row.person,
+                                    lambda each: as_it_counts(each, row.person))
+        result.log = log.of_student(row.person, [each.name for each in reversed(row.submissions)])
         (out / "students" / f"{row.name}.md").write_text(grade_reports.page_of(result, exercises, log, held))
         done.append(row.name)
         say(f"{len(done)} of {len(rows)}: {result.name}, {result.score} points"
@@ -129,6 +138,12 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
 
     with ThreadPoolExecutor(len(workbenches)) as pool:
         grades = list(pool.map(graded, rows))
+    for line in filter(None, map(_what_counts, rows)):
+        tell(line)
+    names = {row.name for row in rows}
+    for kept in (out / _KEPT).glob("*.json"):  # of what is no longer there, or does not count
+        if kept.stem not in names:
+            (out / "students" / f"{kept.stem}.md").unlink(missing_ok=True)
     found, without = alike({row.name: taken(row) for row in rows}, workbenches[0].course)
     lines: "list[tuple[Grade, Person | None]]" = [(grade, row.person) for grade, row in zip(grades, rows)]
     there = {row.person.id for row in rows if row.person}
@@ -142,51 +157,25 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
         (out / "canvas.csv").write_text(for_canvas(title, points, total, list(people)))
         (out / "moodle.csv").write_text(for_moodle(title, points, list(people)))
     (out / "class.md").write_text(grade_reports.page_of_class(grades, exercises, found, without, held,
-                                                              _namesakes(rows, handed_in), others))
+                                                              _namesakes(rows), others, notes))
     return Class(grades, failed)
 
 
-def _rows(course: Course, submissions: list[Submission], exercises: Sequence[Graded], of: dict[str, Person],
-          dates: dict[str, datetime.date], plan: Plan) -> list[_Row]:
-    """Of several submissions of one person, for what is due at one time that one counts which was the last in time, of
-    those that attempt something of it, or cannot be read. Lines say which do, and which do not."""
-    theirs: "dict[Person | str, list[Submission]]" = {}
+def _rows(submissions: list[Submission], of: dict[str, Person], dates: dict[str, datetime.date]) -> list[_Row]:
+    theirs: "dict[Person | str, dict[str, Submission]]" = {}
     for one in submissions:
-        theirs.setdefault(of.get(one.name, one.name), []).append(one)
-    rows = []
-    for who, several in theirs.items():
-        person = None if isinstance(who, str) else who
-        counts: dict[str, list[Graded]] = {name: [] for name in in_order([one.name for one in several], dates)}
-        for due in dict.fromkeys(plan.due(one.id) for one in exercises):
-            now_due = [one for one in exercises if plan.due(one.id) == due]
-            attempting = [] if len(several) == 1 else [
-                one.name for one in several if one.refused or any(attempts(course, one, each) for each in now_due)]
-            counts[last_in_time(attempting or counts, dates, due, person.days if person else 0)] += now_due
-        row = _Row(person, {name: its for name, its in counts.items() if its})
-        if len(row.parts) > 1:
-            say("Of the same student " + ", ".join(f"{name} counts for {' '.join(one.id for one in its)}"
-                                                   for name, its in row.parts.items()) + ".")
-        for name in counts.keys() - row.parts.keys():
-            say(f"{name} does not count: {' and '.join(row.parts)} {'do' if len(row.parts) > 1 else 'does'}, of the "
-                "same student.")
-        rows.append(row)
-    return rows
+        theirs.setdefault(of.get(one.name, one.name), {})[one.name] = one
+    return [_Row(None if isinstance(who, str) else who, [several[name] for name in in_order(several, dates)])
+            for who, several in theirs.items()]
 
 
-def _together(parts: list[Grade], exercises: Sequence[Graded]) -> Grade:
-    """One grade of those of several submissions, each for other exercises. It is called as the last one."""
-    if len(parts) == 1:
-        return parts[0]
-    result = Grade(parts[-1].name, seconds=sum(part.seconds for part in parts))
-    for one in exercises:
-        part = next(part for part in parts if one.id in part.verdicts)
-        verdict = part.verdicts[one.id]
-        result.verdicts[one.id] = Verdict(verdict.state, [f"handed in as {part.name}", *verdict.lines])
-        result.points[one.id] = part.points[one.id]
-    for part in parts:
-        result.late |= part.late
-        result.flags |= part.flags
-    return result
+def _what_counts(row: _Row) -> str:
+    """Of several submissions of one student, for what each counts; empty if there is one."""
+    if len(row.submissions) == 1:
+        return ""
+    of_each = [f"{each.name} counts for {' '.join(one.id for one in row.parts.get(each.name, [])) or 'nothing'}"
+               + (f" ({each.refused[0]}: {each.refused[1]})" if each.refused else "") for each in row.submissions]
+    return f"Of the same student {', '.join(of_each)}."
 
 
 def _nothing(exercises: Sequence[Graded]) -> Grade:
@@ -194,12 +183,12 @@ def _nothing(exercises: Sequence[Graded]) -> Grade:
     return Grade("", {one.id: Verdict("not handed in") for one in exercises}, {one.id: 0 for one in exercises})
 
 
-def _namesakes(rows: list[_Row], handed_in: dict[str, Submission]) -> tuple[tuple[str, ...], ...]:
+def _namesakes(rows: list[_Row]) -> tuple[tuple[str, ...], ...]:
     """Groups of rows whose answers.json name the same student."""
     of_student: dict[str, set[str]] = {}
     for row in rows:
-        for name in row.parts:
-            if student := student_of(handed_in[name].texts.get(ANSWERS, "")):
+        for each in row.submissions:
+            if student := student_of(each.texts.get(ANSWERS, "")):
                 of_student.setdefault(student, set()).add(row.name)
     return tuple(tuple(sorted(names)) for names in of_student.values() if len(names) > 1)
 
