@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools.base import BUILD, ROOT, Failure, JsonObject, build, packages, say, shown
+from tools.base import BUILD, ROOT, Failure, JsonObject, build, complain, packages, say, shown
 from tools.commands.handout import ROSTER, chosen_plan
 from tools.course import Course, Learner, Plan, load
 from tools.grading import (
@@ -192,6 +192,7 @@ def _class(arguments: argparse.Namespace, course: Course, plan: Plan, exercises:
                    for number in range(min(build.cores(), len(submissions)))]
     for line in not_held(workbenches[0].held):
         say(line)
+    complain(f"Grading {len(submissions)} submissions.")
     done = grade_class(workbenches, submissions, exercises, arguments.out, plan, dates, others, people, log, notes)
     minutes = (time.monotonic() - begin) / 60
     say(f"{len(done.grades)} submissions in {minutes:.1f} minutes: {shown(arguments.out)}/grades.csv, class.md, "
@@ -206,6 +207,8 @@ def wanted(exercises: Sequence[Graded]) -> list[str]:
 
 
 def _workbench(course: Course, exercises: Sequence[Graded], number: int, arguments: argparse.Namespace) -> Workbench:
+    complain(f"Preparing place {number + 1} to grade in: the tests are built, and the workbook's own solutions judged. The "
+             "first time that takes minutes.")
     workbench = Workbench(ROOT, BUILD / "grading", number, arguments.patience)
     workbench.prepare(course, exercises)
     if arguments.require_isolation:

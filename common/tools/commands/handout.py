@@ -18,7 +18,7 @@ student their own.
 import argparse
 from pathlib import Path
 
-from tools.base import Failure, file_trees, say, shown
+from tools.base import Failure, complain, file_trees, say, shown
 from tools.course import Course, Learner, Plan, load, read_plan, without_a_file
 from tools.grading import names_for, read_roster
 from tools.handout import hand_out, page_of_known
@@ -47,11 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
     later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :]
              for one in week.exercises] if arguments.week else []
     with_it = {"course.json": arguments.course, ROSTER: arguments.roster}
+    complain("Searching the tree for what shows a solution.")
     made = hand_out(course, plan, {name: file.read_bytes() for name, file in with_it.items() if file}, tuple(later))
     for exercise, why in made.left_out:
         say(f"{exercise.id} is left out: {why}. Hand it out later, with --week or alone.")
     if not made.plan.exercises:
         raise Failure("there is no exercise to hand out", status=2)
+    complain(f"Writing {shown(arguments.out)}.")
     file_trees.write(arguments.out / "student", made.student)
     file_trees.write(arguments.out / "instructor", made.instructor)
     file_trees.write_archive(arguments.out / "autograder.zip", made.autograder)
