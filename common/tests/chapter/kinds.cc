@@ -769,14 +769,16 @@ std::vector<Kind> make_kinds() {
                    return std::string();
                  })};
   std::vector<Kind> all = {
-      solving("lengths", "tails, and rows that see no key: lengths around the edges of tiles, Nq and Nk equal and not",
+      solving("lengths",
+              "lengths just below, at and above a multiple of a tile, Nq and Nk equal or not; and rows that see no key",
               around_the_edges_of_tiles()),
       solving(
           "inputs",
           "maxima that rise, lie in one key, reach +100 and -100, or are -inf at first; scores that few keys decide",
           unusual_inputs()),
-      solving("norms", "wrong numbers, and bits that all results lose although none shows it alone", enough_for_norms(),
-              usual_guard, Judged::elements_and_norms),
+      solving("norms",
+              "numbers that are wrong, and roundings too many: each result may pass alone, all together do not",
+              enough_for_norms(), usual_guard, Judged::elements_and_norms),
       solving("weights", "thousands of weights that are too small for fp16 one by one", many_small_weights()),
       solving("heads", "batches, and query heads that share a kv head", groups_of_heads()),
       solving("rounds", "more heads than go round at once", more_heads_than_a_round()),
