@@ -165,8 +165,8 @@ def _dates(arguments: argparse.Namespace, plan: Plan, names: list[str],
     dates = {**{name: otherwise for name in names if otherwise}, **given}
     unknown = [name for name in names if name not in dates] if plan.late else []
     if unknown:
-        tell(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing is "
-             "subtracted for late days (--dates says when).")
+        tell(f"It is not known when {', '.join(unknown)} {'was' if len(unknown) == 1 else 'were'} handed in: nothing "
+             "is subtracted for late days (--dates says when).")
     return dates
 
 
@@ -207,8 +207,8 @@ def wanted(exercises: Sequence[Graded]) -> list[str]:
 
 
 def _workbench(course: Course, exercises: Sequence[Graded], number: int, arguments: argparse.Namespace) -> Workbench:
-    complain(f"Preparing place {number + 1} to grade in: the tests are built, and the workbook's own solutions judged. The "
-             "first time that takes minutes.")
+    complain(f"Preparing place {number + 1} to grade in: the tests are built, and the workbook's own solutions judged. "
+             "The first time that takes minutes.")
     workbench = Workbench(ROOT, BUILD / "grading", number, arguments.patience)
     workbench.prepare(course, exercises)
     if arguments.require_isolation:

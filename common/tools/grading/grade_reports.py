@@ -104,8 +104,9 @@ def page_of_class(grades: list[Grade], exercises: Sequence[Graded], alike: list[
                   namesakes: Sequence[Sequence[str]] = (), others: Sequence[str] = (),
                   notes: Sequence[str] = ()) -> str:
     """For the instructor: which exercises went wrong most often, who has how much, what else was there, what is not
-    known of whose it is and when it came, whose solutions are alike, which submissions answer the questions of one name (these have the same right answers), and
-    what kept all these submissions apart from each other and from the judge."""
+    known of whose it is and when it came, whose solutions are alike, which submissions answer the questions of one name
+    (these have the same right answers), and what kept all these submissions apart from each other and from the
+    judge."""
     lines = [f"# {len(grades)} submissions", "", "| exercise | right | not attempted | all else | what else it was |",
              "|---|---|---|---|---|"]
     rows = []

@@ -86,8 +86,8 @@ def read_log(path: Path, people: Sequence[Person], names: Sequence[str], tell: C
                           status=2)
         most = max(most, len(given))
         if who not in known or who in points:
-            tell(f"{where}: {who} {'stands there a second time' if who in points else 'is nobody here'}: this line does "
-                 "not count.")
+            tell(f"{where}: {who} {'stands there a second time' if who in points else 'is nobody here'}: this line "
+                 "does not count.")
             continue
         points[who] = sum(float(one or 0) for one in given)
     return Log(points, LOG_POINTS * most)

@@ -43,7 +43,8 @@ def best_of(course: Course, submissions: Sequence[Submission], exercises: Sequen
     may = {each.name: {one.id: most(each, one) for one in exercises if attempted(each, one)} for each in submissions}
     best: dict[str, Grade] = {}  # by the exercise's id
     # What may give most comes first, and of the same the last one, whose verdict is the one that the student knows.
-    for each in sorted(reversed(submissions), key=lambda one: -sum(may[one.name].values())):
+    least_first = sorted(submissions, key=lambda one: sum(may[one.name].values()))
+    for each in least_first[::-1]:
         if best and all(id in may[best[id].name] and points <= best[id].points[id]
                         for id, points in may[each.name].items()):
             continue

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tools.base import Failure, file_trees, say
-from tools.course import Course, Plan, Verdict, student_of
+from tools.course import Plan, Verdict, student_of
 from tools.grading import grade_reports
 from tools.grading.late_days import without_late_points
 from tools.grading.one_submission import ANSWERS, Grade, Workbench, grade, not_graded, taken_from

@@ -103,7 +103,8 @@ def front_page(plan: Plan, chapters: list[str]) -> str:
              "[this page](common/course/tutor.md) to an AI assistant before you ask it about an exercise.", "",
              "**Hand in** the files that the table names, in their directories, as a zip archive. This makes one:", "",
              "```", f"zip mine.zip {' '.join(handed_in)}", "```", "",
-             "You may hand in as often as you like: each exercise has the most points that one of your archives has for it.", ""]
+             "You may hand in as often as you like: each exercise has the most points that one of your "
+             "archives has for it.", ""]
     for number, week in enumerate(plan.weeks, 1):
         if not week.exercises:
             continue
