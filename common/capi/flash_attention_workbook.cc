@@ -140,10 +140,10 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
                                        " has no " + name_of(direction)};
   const Pass<Args>& pass = rung->*direction;
   if (const std::string why = attention::unsupported(pass, problem); !why.empty())
-    throw Failure{FAW_UNSUPPORTED,
-                  chapter->name + (rung_name ? std::string(", ") + name_of(direction) + " of rung " + rung_name : "") +
-                      ": " + why +
-                      (attention::extras_unsupported(problem, pass.takes).empty() ? "" : who_takes(problem, direction))};
+    throw Failure{
+        FAW_UNSUPPORTED,
+        chapter->name + (rung_name ? std::string(", ") + name_of(direction) + " of rung " + rung_name : "") + ": " +
+            why + (attention::extras_unsupported(problem, pass.takes).empty() ? "" : who_takes(problem, direction))};
   return pass;
 }
 
@@ -449,7 +449,9 @@ Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
     const Pass<Args>& pass = rung->*direction;
     if (const std::string why = attention::extras_unsupported(problem, pass.takes); !why.empty()) {
       refuse(extras, (*chapter)->name + ": " + why +
-                         (problem.rope ? ": rotate Q and K before the call, and give no rope" : ""));
+                         (problem.rope && attention::extras(problem) != attention::views
+                              ? ": rotate Q and K before the call, and give no rope"
+                              : ""));
       continue;
     }
     const bool wanted = (*chapter)->general || attention::extras(problem) != attention::no_extras;

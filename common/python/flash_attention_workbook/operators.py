@@ -68,8 +68,8 @@ def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0), blocks=N
     if alibi is not None:
         if isinstance(q, torch.Tensor) and q.dim() > 1 and (alibi.dim() not in (1, 2) or alibi.shape[-1] != q.shape[1]):
             many = "batch" if packed[0] is None else "sequences"
-            raise ValueError(f"alibi has shape {list(alibi.shape)}: it must be [heads] or [{many}, heads], and there are "
-                             f"{q.shape[1]} heads")
+            raise ValueError(f"alibi has shape {list(alibi.shape)}: it must be [heads] or [{many}, heads], and there "
+                             f"are {q.shape[1]} heads")
         if alibi.dim() == 1 or alibi.shape[0] == 1:  # the same slopes in every batch
             batch = q.shape[0] if packed[0] is None else max(0, packed[0].numel() - 1)
             alibi = alibi.expand(batch, -1)
@@ -403,8 +403,8 @@ def _band(mask, query, key):
     seen = sum(diagonals)
     begin = diagonals.index(True) if seen else 0
     if not same or not all(diagonals[begin:begin + seen]):
-        raise ValueError(f"attn_mask {shape} is not one band for all heads: supported is that query i sees keys i + first "
-                         "to i + last, as far as there are such; attention(query, key, value, blocks=block_mask("
+        raise ValueError(f"attn_mask {shape} is not one band for all heads: supported is that query i sees keys i + "
+                         "first to i + last, as far as there are such; attention(query, key, value, blocks=block_mask("
                          f"attn_mask, seq_q={seq_q}, seq_k={seq_k})) takes others")
     end = begin + seen
     return begin - seq_q + 1 if begin > 0 else None, end - seq_q if end < len(diagonals) else None
@@ -426,11 +426,11 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
     is_causal is PyTorch's, aligned top-left: query i sees keys j <= i. With as many queries as keys that is
     attention()'s. With fewer queries, the keys that none of them sees are left out; with more, it is a window.
 
-    attn_mask, torch.bool and True where a query sees a key, is [Nq, Nk], or expands to [B, H, Nq, Nk]: query i sees keys
-    i + first to i + last, as far as there are such, for any first and last, the same for all heads. The kernels then run with a window, or
-    causally. Each call reads the mask once, makes one more of its size, and waits until one number for each diagonal is
-    on the host: where you know the window, call attention() with it. Where torch.compile(fullgraph=True) or a CUDA
-    graph records the call, a mask has no values yet and is refused.
+    attn_mask, torch.bool and True where a query sees a key, is [Nq, Nk], or expands to [B, H, Nq, Nk]: query i sees
+    keys i + first to i + last, as far as there are such, for any first and last, the same for all heads. The kernels
+    then run with a window, or causally. Each call reads the mask once, makes one more of its size, and waits until one
+    number for each diagonal is on the host: where you know the window, call attention() with it. Where
+    torch.compile(fullgraph=True) or a CUDA graph records the call, a mask has no values yet and is refused.
     """
     _require_tensors(query=query, key=key, value=value, **({} if attn_mask is None else {"attn_mask": attn_mask}))
     if is_causal and attn_mask is not None:

@@ -360,6 +360,8 @@ class Refusals(Refused):
                      chapter="05_online_softmax")
         for chapter in rotating:
             self.refused(f"^{chapter} rotates q and k: pass rope, such as", q, k, v, chapter=chapter)
+        self.refused("^09_rope_fused: it takes only contiguous tensors$",
+                     q.transpose(1, 2).contiguous().transpose(1, 2), k, v, rope=(cos, sin))
         for base in (0, -1.0, float("nan"), "x"):
             self.refused("^base is .*: it must be a number above 0$", q, k, base, call=faw.rope_tables)
         operator = torch.ops.flash_attention_workbook.forward.default
@@ -368,7 +370,9 @@ class Refusals(Refused):
 
     def test_what_a_chapter_cannot_do(self):
         q, k, v = tensors(head_dim=60)
-        self.refused("^no chapter takes it: head_dim is 60: supported are the multiples of 8 up to 256$", q, k, v)
+        for inputs in (q, k, v), tensors(head_dim=264, gradients=True):
+            self.refused(f"^no chapter takes it: head_dim is {inputs[0].shape[-1]}: supported are the multiples of 8 up to "
+                         "256$", *inputs)
         self.refused("^05_online_softmax: head_dim is 60: supported are", q, k, v, chapter="05_online_softmax")
         q, k, v = tensors(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=10**6)
         self.refused("^04_fusion: seq_k is 1000000: ", q, k, v, chapter="04_fusion")
