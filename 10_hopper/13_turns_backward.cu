@@ -21,7 +21,9 @@
 //
 // What changed since 12_bulk_backward: the blocks of a kv head add to dQ in the order of their keys, by tickets and
 // semaphores, as in chapter 08. A block draws a ticket, which says what it owns: so the blocks whose turns come before
-// its own have started. A warp waits for its turn, and passes it on when the sum is in global memory.
+// its own have started. A warp waits for its turn, and passes it on when the sum is in global memory. At D = 64 the
+// tickets also go round as many kv heads as the L2 cache has room for, not always 16 (heads_at_once): with more heads
+// fewer blocks of one head run at a time, and fewer wait for one another.
 //
 // Expected limit: as in 12_bulk_backward; and waits. Each block of a head adds to a tile of dQ one tile later than the
 // block before it. Under the causal mask, at D = 128, it also begins two tiles further down, at its own diagonal, where

@@ -18,6 +18,11 @@
 // multiprocessors with the second one half empty. With 128 rows there are 256 tiles: two rounds, almost full and
 // shorter. Head dims above 128 go to another kernel, in wide/forward.cu.
 //
+// A diff to 17_ahead.cu shows three things more. The order of the tiles is that of rounds, which ran ahead's kernel
+// with it. With one consumer, and with two at D = 128, P = 2^x stands behind the wait for P V again, as in narrow,
+// since there it does not pay to keep it in fp32. And `prompt`, a `taken` that is null, and grid_dependency_wait are
+// for rung 23, which runs this kernel too: here `prompt` is false, and there is nothing to wait for.
+//
 // Expected limit: as for ahead, and with few tiles the start and the end of the kernel, about 6 us.
 #include <algorithm>
 #include <climits>

@@ -21,8 +21,13 @@
 // What changed since fetched: where blocks with all query heads of a kv head would be too few, or too long, a block has
 // only a share. With 32 query heads, 8 kv heads and 512 keys there were 32 blocks for 132 multiprocessors; with four
 // shares there are 128. Each block leaves its dK and dV in fp32, and one more kernel adds them up, always in the same
-// order. How many shares there are, the host decides (attention/backward_shares.h).
-// Head dims above 128 go to other kernels, in wide/backward.cu.
+// order. How many shares there are, the host decides (attention/backward_shares.h). Head dims above 128 go to other
+// kernels, in wide/backward.cu.
+//
+// A diff to 18_fetched_backward.cu shows three things more. add_dq is in device/dq_in_turn.h, where later rungs find it
+// too; what it does is the same. The number of heads in a round is that of rounds, which ran fetched's kernel with it.
+// And two parameters are for rungs that run this kernel too: `cyclic`, with QueryOrder, for rung 22, and `after`, with
+// grid_dependency_wait, for rung 23. Here `cyclic` is false and there is nothing to wait for.
 //
 // Expected limit: shared memory, as in bulk.
 #include <algorithm>

@@ -26,7 +26,7 @@ bool has_blocks(const Problem& p) { return p.blocks != attention::BlockPattern::
 std::string not_beside_blocks(const Problem& p) {
   if (!has_blocks(p)) return "";
   const std::string why = attention::extras_unsupported(p, blocks_forward.takes);
-  return why.empty() ? why : "beside a block mask, " + why;
+  return why.empty() ? why : "beside blocks " + why + ": supported there are causal and a sink";
 }
 std::string forward_unsupported(const Problem& p) {
   const std::string why = not_beside_blocks(p);

@@ -27,7 +27,7 @@ inline std::string unsupported(const Problem& p, std::string (*by_loops)(const P
   const std::string why = attention::extras_unsupported(p, attention::views);
   if (why.empty()) return attention::head_dim_not_8_to_256(p);
   if (!takes(p)) return by_loops(p);
-  return "head-dim is " + std::to_string(p.head_dim) + ", and " + why + "; the others end at a head-dim of 128";
+  return "head-dim is " + std::to_string(p.head_dim) + ": above 128 " + why;
 }
 
 // Each loop for the head dims that it has; whatever is between them is padded.

@@ -106,26 +106,20 @@ unsigned extras(const Problem& p) {
 std::string extras_unsupported(const Problem& p, unsigned taken) {
   const struct {
     Extras bit;
-    const char* name;
-  } all[] = {{views, p.unaligned ? "rows that begin at no multiple of 16 bytes" : "strides of its own"},
-             {window, "a window"},
-             {softcap, "a softcap"},
-             {alibi, "ALiBi"},
-             {sink, "a sink"},
-             {own_v, "a V with its own head dim"},
-             {packed, "packed sequences"},
-             {blocks, "a block mask"}};
-  std::string asked, supported;
-  for (const auto& extra : all) {
-    if (extras(p) & ~taken & extra.bit) {
-      asked += (asked.empty() ? "" : " and ") + std::string(extra.name);
-      if (extra.bit == own_v) asked += " (" + std::to_string(p.v_dim()) + " beside " + std::to_string(p.head_dim) + ")";
-    }
-    if (taken & extra.bit) supported += (supported.empty() ? "" : ", ") + std::string(extra.name);
-  }
-  if (asked.empty()) return "";
-  return "the problem has " + asked + ": supported is attention with " +
-         (supported.empty() ? "none of these" : supported);
+    std::string takes;
+  } all[] = {{views, p.unaligned ? "only rows that begin at multiples of 16 bytes" : "only contiguous tensors"},
+             {window, "no window"},
+             {softcap, "no softcap"},
+             {alibi, "no alibi"},
+             {sink, "no sink"},
+             {own_v, "no V with a head-dim of its own (" + std::to_string(p.v_dim()) + " beside " +
+                         std::to_string(p.head_dim) + ")"},
+             {packed, "no packed sequences"},
+             {blocks, "no blocks"}};
+  std::string line;
+  for (const auto& extra : all)
+    if (extras(p) & ~taken & extra.bit) line += (line.empty() ? "it takes " : " and ") + extra.takes;
+  return line;
 }
 
 std::string unsupported(const Forward& pass, const Problem& p) {

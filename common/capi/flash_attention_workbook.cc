@@ -112,6 +112,17 @@ std::string joined(const Range& range, Name&& name) {
   return list;
 }
 
+// "; chapters that take this problem: ..", or nothing if there are none.
+template <class Args>
+std::string who_takes(const Problem& problem, const Pass<Args> Rung::*direction) {
+  std::string names;
+  for (const Chapter* chapter : all_chapters())
+    if (const Rung* rung = find_rung(*chapter, nullptr, direction);
+        rung && chapter->rope == problem.rope && attention::unsupported(rung->*direction, problem).empty())
+      names += (names.empty() ? "; chapters that take this problem: " : ", ") + chapter->name;
+  return names;
+}
+
 // The pass, which has nothing against the problem.
 template <class Args>
 const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, const Pass<Args> Rung::*direction,
@@ -129,9 +140,10 @@ const Pass<Args>& require_pass(const char* chapter_name, const char* rung_name, 
                                        " has no " + name_of(direction)};
   const Pass<Args>& pass = rung->*direction;
   if (const std::string why = attention::unsupported(pass, problem); !why.empty())
-    throw Failure{FAW_UNSUPPORTED,
-                  chapter->name + (rung_name ? std::string(", ") + name_of(direction) + " of rung " + rung_name : "") +
-                      ": " + why};
+    throw Failure{
+        FAW_UNSUPPORTED,
+        chapter->name + (rung_name ? std::string(", ") + name_of(direction) + " of rung " + rung_name : "") + ": " +
+            why + (attention::extras_unsupported(problem, pass.takes).empty() ? "" : who_takes(problem, direction))};
   return pass;
 }
 
@@ -420,22 +432,34 @@ Named runs(const Pass<Args>& pass, const Pass<Args> Rung::*direction, const Prob
   throw std::logic_error("no chapter lists the rung that is chosen");
 }
 
+// If there is none, it says what the last chapter of the book that has such passes would have taken, preferably which
+// head dims.
 template <class Args>
 Named default_rung(const Problem& problem, const Pass<Args> Rung::*direction) {
   std::string refused = std::string("no chapter has a ") + name_of(direction) + (problem.rope ? " with rope" : "");
-  if (const std::string extras = attention::extras_unsupported(problem, attention::no_extras); !extras.empty())
-    refused += ": " + extras;
+  enum { nothing, extras, another, head_dim } reason = nothing;
+  const auto refuse = [&](auto why_not, const std::string& line) {
+    if (why_not > reason) reason = why_not, refused = line;
+  };
   const bool one_takes_such = problem.rope || attention::extras(problem) != attention::no_extras;
   const auto chapters = all_chapters();
   for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
     const Rung* rung = find_rung(**chapter, nullptr, direction);
     if (!rung || (*chapter)->rope != problem.rope || !writes_lse(rung->*direction)) continue;
     const Pass<Args>& pass = rung->*direction;
-    if (!attention::extras_unsupported(problem, pass.takes).empty()) continue;
+    if (const std::string why = attention::extras_unsupported(problem, pass.takes); !why.empty()) {
+      refuse(extras, (*chapter)->name + ": " + why +
+                         (problem.rope && attention::extras(problem) != attention::views
+                              ? ": rotate Q and K before the call, and give no rope"
+                              : ""));
+      continue;
+    }
     const bool wanted = (*chapter)->general || attention::extras(problem) != attention::no_extras;
     if (!wanted && !pass.chooses) continue;
     if (const std::string why = attention::unsupported(pass, problem); !why.empty()) {
-      if (wanted) refused = (one_takes_such ? (*chapter)->name : "no chapter takes it") + ": " + why;
+      if (wanted)
+        refuse(why.starts_with("head-dim") ? head_dim : another,
+               (one_takes_such ? (*chapter)->name : "no chapter takes it") + ": " + why);
     } else if (wanted || runs(pass, direction, problem).chapter == *chapter) {
       return {*chapter, rung};
     }

@@ -182,7 +182,7 @@ int faw_is_general(const char* chapter);
 /* The chapter to take where nobody names one: the last of the book that is a general answer, or made for such problems,
  * whose result in that direction takes this problem on the current device and, if it is a forward, writes lse.
  * `rotates` is 1 for a chapter that rotates Q and K, 0 for one that does not. FAW_UNSUPPORTED if there is none, and
- * faw_error() says what the chapter that refused last, going back through the book, would have taken. */
+ * faw_error() says what the last chapter of the book that has such results would have taken. */
 faw_status faw_default_chapter(const faw_problem* problem, int rotates, int backward, const char** chapter);
 
 /* Likewise, and the rung whose kernels run then: the chapter's last in that direction, or the one that it chooses for

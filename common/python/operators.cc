@@ -318,6 +318,13 @@ faw_problem with_something_in_it(faw_problem problem) {
   return problem;
 }
 
+std::string chapters_that_rotate() {
+  std::string names;
+  for (int i = 0; faw_chapter(i); i++)
+    if (faw_rotates(faw_chapter(i))) names += (names.empty() ? "" : ", ") + std::string(faw_chapter(i));
+  return names;
+}
+
 Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tensor& v, Lie lie, bool causal,
                float scale, bool rotates, const Extras& extras, Name chapter, Name rung) {
   check_axes("q", q, extras.packed());
@@ -375,7 +382,8 @@ Plan make_plan(Direction direction, const Tensor& q, const Tensor& k, const Tens
   }
   CHECK_VALUE(rotates || !faw_rotates(plan.chapter.c_str()), plan.chapter,
               " rotates q and k: pass rope, such as rope_tables(q, k)");
-  CHECK_VALUE(!rotates || faw_rotates(plan.chapter.c_str()), plan.chapter, " does not rotate q and k: pass no rope");
+  CHECK_VALUE(!rotates || faw_rotates(plan.chapter.c_str()), plan.chapter,
+              " does not rotate q and k: pass no rope, or name a chapter that does: ", chapters_that_rotate());
   const auto ask = direction == Direction::forward ? faw_forward_workspace : faw_backward_workspace;
   require(ask(plan.chapter.c_str(), plan.rung_name(), &problem, &plan.workspace));
   plan.writes_lse = faw_writes_lse(plan.chapter.c_str(), plan.rung_name());

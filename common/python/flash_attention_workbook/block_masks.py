@@ -38,32 +38,45 @@ def block_mask(mask, batch=None, heads=None, seq_q=None, seq_k=None, device=None
     tiles at a time. batch and heads are how many masks there are; None or 1 is one for all batches, or all heads, with
     b or h = 0.
 
-    A tensor is [seq_q, seq_k] or has axes before, of heads and of batches, each of which may be 1.
+    A tensor is [seq_q, seq_k] or has axes before, of heads and of batches, each of which may be 1. Where its seq_q or
+    seq_k is 1, say how many queries or keys there are, and all have what the one has: a mask of padding is
+    block_mask(mask[:, None, None], seq_q=n), of mask [batch, keys].
     """
     if isinstance(mask, torch.Tensor):
         _require_ordinary("mask", mask)
         if mask.dtype != torch.bool or not 2 <= mask.dim() <= 4:
             raise ValueError(f"mask is {mask.dtype} {list(mask.shape)}: it must be torch.bool, [seq_q, seq_k] or with "
                              "axes of heads and batches before")
-        if not (batch is heads is seq_q is seq_k is device is None):
-            raise ValueError("mask is a tensor, which has its own sizes and device: give no others")
+        if not (batch is heads is device is None):
+            raise ValueError("mask is a tensor, which has its own batch, heads and device: give none")
         if 0 in mask.shape[:-2]:
             raise ValueError(f"mask has shape {list(mask.shape)}: its axes of heads and batches must be at least 1")
+        for name, size, has in (("seq_q", seq_q, mask.shape[-2]), ("seq_k", seq_k, mask.shape[-1])):
+            if size is not None:
+                _require_size(name, size, 0)
+                if has not in (1, size):
+                    raise ValueError(f"mask has shape {list(mask.shape)} and {name} is {size}: there it must have 1 or "
+                                     f"{size}")
         mask = mask[(None,) * (4 - mask.dim())]
+        mask = mask.expand(-1, -1, -1 if seq_q is None else seq_q, -1 if seq_k is None else seq_k)
         batch, heads, seq_q, seq_k = mask.shape
         device = mask.device
         part = lambda b, h, begin, end: mask[b, h, begin:end]
     elif callable(mask):
         for name, size, least in (("batch", batch, 1), ("heads", heads, 1), ("seq_q", seq_q, 0), ("seq_k", seq_k, 0)):
-            missing = size is None and name in ("batch", "heads")
-            if not missing and (not isinstance(size, int) or isinstance(size, bool) or not least <= size < 2**31):
-                raise ValueError(f"{name} is {size!r}: it must be a whole number from {least} to {2**31 - 1}"
-                                 + (", or None" if least else ""))
+            if size is not None or not least:
+                _require_size(name, size, least)
         batch, heads = batch or 1, heads or 1
         part = _of_function(mask, seq_q, seq_k, device)
     else:
         raise ValueError(f"mask is a {type(mask).__name__}: it must be a function of (b, h, i, j) or a torch.Tensor")
     return _lists(part, batch, heads, seq_q, seq_k, device)
+
+
+def _require_size(name, size, least):
+    if not isinstance(size, int) or isinstance(size, bool) or not least <= size < 2**31:
+        raise ValueError(f"{name} is {size!r}: it must be a whole number from {least} to {2**31 - 1}"
+                         + (", or None" if least else ""))
 
 
 def _require_ordinary(name, tensor):
@@ -84,6 +97,8 @@ def _of_function(mask, seq_q, seq_k, device):
         _require_ordinary("mask(b, h, i, j)", seen)
         if seen.device != keys.device:
             raise ValueError(f"mask(b, h, i, j) is on {seen.device}: it must be on {keys.device}, where i and j are")
+        while seen.dim() > 2 and seen.shape[0] == 1:
+            seen = seen[0]
         sizes = zip(seen.shape[::-1], (seq_k, end - begin))
         if seen.dim() > 2 or any([size not in (1, full) for size, full in sizes]):
             raise ValueError(f"mask(b, h, i, j) is of shape {list(seen.shape)}: it must broadcast as i "

@@ -68,7 +68,8 @@ def _load(path):
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise ImportError(f"cannot load {path} ({error}): build it with `cmake --preset cuda && cmake --build --preset "
-                          f"cuda --target flash_attention_workbook`, or set {LIBRARY_VARIABLE}") from None
+                          "cuda --target flash_attention_workbook`, or without a GPU with the preset cpu, and set "
+                          f"{LIBRARY_VARIABLE}=build/cpu/common/capi/{LIBRARY}") from None
 
     for function, result, arguments in FUNCTIONS:
         entry = getattr(library, function, None)

@@ -3,6 +3,7 @@ operators.cc."""
 
 import contextlib
 import numbers
+import re
 
 import torch
 import torch.utils.flop_counter
@@ -47,7 +48,7 @@ def _pair(rope):
         return None, None
     if not isinstance(rope, (tuple, list)) or len(rope) != 2 or not all([isinstance(t, torch.Tensor) for t in rope]):
         raise ValueError("rope is not a pair of tensors (cos, sin): rope_tables(q, k) makes one")
-    return tuple(rope)
+    return tuple([table.contiguous() for table in rope])
 
 
 def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0), blocks=None):
@@ -64,9 +65,17 @@ def _extras(q, window, softcap, alibi, sink, packed=(None, None, 0, 0), blocks=N
                                 or not 0.1 <= softcap <= 1000):
         raise ValueError(f"softcap is {softcap!r}: it must be a number from 0.1 to 1000, or None")
     _require_tensors(**{name: value for name, value in (("alibi", alibi), ("sink", sink)) if value is not None})
-    if alibi is not None and alibi.dim() == 1:  # the same slopes in every batch
-        batch = q.shape[0] if packed[0] is None else max(0, packed[0].numel() - 1)
-        alibi = alibi.expand(batch, -1).contiguous()
+    if alibi is not None:
+        if isinstance(q, torch.Tensor) and q.dim() > 1 and (alibi.dim() not in (1, 2) or alibi.shape[-1] != q.shape[1]):
+            many = "batch" if packed[0] is None else "sequences"
+            raise ValueError(f"alibi has shape {list(alibi.shape)}: it must be [heads] or [{many}, heads], and there "
+                             f"are {q.shape[1]} heads")
+        if alibi.dim() == 1 or alibi.shape[0] == 1:  # the same slopes in every batch
+            batch = q.shape[0] if packed[0] is None else max(0, packed[0].numel() - 1)
+            alibi = alibi.expand(batch, -1)
+        alibi = alibi.contiguous()
+    if sink is not None:
+        sink = sink.contiguous()
     return left, right, 0.0 if softcap is None else float(softcap), alibi, sink, *packed
 
 
@@ -76,11 +85,12 @@ def _checked(blocks, q, k):
         return None
     _require_tensors(q=q, k=k)
     if not isinstance(blocks, BlockMask):
-        raise ValueError(f"blocks is a {type(blocks).__name__}: it must be a BlockMask, as block_mask() makes it")
+        raise ValueError(f"blocks is a {type(blocks).__name__}: it must be a BlockMask, as block_mask(mask) makes it")
     _require_tensors(**{f"blocks.{name}": getattr(blocks, name) for name in ("begin", "tiles", "bits")})
-    for name, tensor, wanted in (("queries", q, blocks.seq_q), ("keys", k, blocks.seq_k)):
+    for name, tensor, wanted, size in (("queries", q, blocks.seq_q, "seq_q"), ("keys", k, blocks.seq_k, "seq_k")):
         if tensor.dim() == 4 and tensor.shape[2] != wanted:
-            raise ValueError(f"blocks is of {wanted} {name}, and there are {tensor.shape[2]}")
+            expands = f": block_mask(mask, {size}={tensor.shape[2]}) expands it" if wanted == 1 else ""
+            raise ValueError(f"blocks is of {wanted} {name}, and there are {tensor.shape[2]}{expands}")
     return blocks
 
 
@@ -353,7 +363,7 @@ def attention_packed(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seql
             raise ValueError(f"{name} is of shape {list(tensor.shape)}: it must be [total, heads, head_dim]")
     o = _forward(*[x.transpose(0, 1).unsqueeze(0) for x in (q, k, v)], None, None, causal, scale, None, None, None,
                  None, *_extras(q, window, softcap, alibi, sink,
-                                (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)))[0]
+                                (cu_seqlens_q.contiguous(), cu_seqlens_k.contiguous(), max_seqlen_q, max_seqlen_k)))[0]
     return o.squeeze(0).transpose(0, 1)
 
 
@@ -365,8 +375,6 @@ def _band(mask, query, key):
     """
     seq_q, seq_k = query.shape[2], key.shape[2]
     wanted = [*query.shape[:2], seq_q, seq_k]
-    not_a_band = ValueError("attn_mask is not one band for all heads: supported is that query i sees keys i + first to "
-                            "i + last, as far as there are such; attention(.., blocks=block_mask(mask)) takes others")
     if mask.layout != torch.strided or mask.is_nested:
         raise ValueError("attn_mask is a sparse or nested tensor: it must be an ordinary one")
     if mask.dtype != torch.bool:
@@ -383,20 +391,33 @@ def _band(mask, query, key):
                          "these numbers")
     if mask.numel() == 0:
         return None, -seq_q
+    shape, same = list(mask.shape), mask.new_ones(())
     while mask.dim() > 2:
         if mask.shape[0] > 1 and mask.stride(0) > 0:  # which is 0 where one mask is expanded
-            raise not_a_band
+            same = same & (mask[1:] == mask[:1]).all()
         mask = mask[0]
     mask = mask.expand(seq_q, seq_k)
-    same = (mask[1:, 1:] == mask[:-1, :-1]).all()
+    same = same & (mask[1:, 1:] == mask[:-1, :-1]).all()
     # Diagonals in order: from the last query and the first key to the first query and the last key.
     *diagonals, same = torch.cat([mask[:, 0].flip(0), mask[0, 1:], same[None]]).tolist()
     seen = sum(diagonals)
     begin = diagonals.index(True) if seen else 0
     if not same or not all(diagonals[begin:begin + seen]):
-        raise not_a_band
+        raise ValueError(f"attn_mask {shape} is not one band for all heads: supported is that query i sees keys i + "
+                         "first to i + last, as far as there are such; attention(query, key, value, blocks=block_mask("
+                         f"attn_mask, seq_q={seq_q}, seq_k={seq_k})) takes others")
     end = begin + seen
     return begin - seq_q + 1 if begin > 0 else None, end - seq_q if end < len(diagonals) else None
+
+
+def _in_its_terms(query, key, value, causal, scale, window=None, of=None):
+    """attention() for sdpa(), whose arguments its refusals name; of what there is a window, if there is one."""
+    try:
+        return attention(query, key, value, causal, scale, window=window)
+    except ValueError as error:
+        names = {"q": "query", "k": "key", "v": "value", "window": f"window, which {of} is"}
+        line = re.sub(r"\b(q|k|v|window)\b", lambda found: names[found[0].lower()], str(error), flags=re.IGNORECASE)
+    raise ValueError(line)
 
 
 def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -405,20 +426,22 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
     is_causal is PyTorch's, aligned top-left: query i sees keys j <= i. With as many queries as keys that is
     attention()'s. With fewer queries, the keys that none of them sees are left out; with more, it is a window.
 
-    attn_mask, torch.bool and True where a query sees a key, is [Nq, Nk] or has axes of 1 before: query i sees keys
-    i + first to i + last, as far as there are such, for any first and last. The kernels then run with a window, or
-    causally. Each call reads the mask once, makes one more of its size, and waits until one number for each diagonal is
-    on the host: where you know the window, call attention() with it. Where torch.compile(fullgraph=True) or a CUDA
-    graph records the call, a mask has no values yet and is refused.
+    attn_mask, torch.bool and True where a query sees a key, is [Nq, Nk], or expands to [B, H, Nq, Nk]: query i sees
+    keys i + first to i + last, as far as there are such, for any first and last, the same for all heads. The kernels
+    then run with a window, or causally. Each call reads the mask once, makes one more of its size, and waits until one
+    number for each diagonal is on the host: where you know the window, call attention() with it. Where
+    torch.compile(fullgraph=True) or a CUDA graph records the call, a mask has no values yet and is refused.
     """
     _require_tensors(query=query, key=key, value=value, **({} if attn_mask is None else {"attn_mask": attn_mask}))
     if is_causal and attn_mask is not None:
         raise ValueError("attn_mask and is_causal=True are both given: pass one of them")
     if dropout_p != 0:
         raise ValueError(f"dropout_p is {dropout_p}: supported is 0, no dropout")
+    if not isinstance(is_causal, int) or is_causal not in (0, 1):
+        raise ValueError(f"is_causal is {is_causal!r}: it must be True or False")
     known = all([x.layout == torch.strided and not x.is_nested and x.dim() == 4 for x in (query, key, value)])
     if not known or key.shape[:3] != value.shape[:3]:
-        return attention(query, key, value, is_causal, scale)  # which refuses them
+        return _in_its_terms(query, key, value, is_causal, scale)  # which refuses them
     if not enable_gqa and query.shape[1] != key.shape[1]:
         raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True lets query heads "
                          "share one of key")
@@ -433,6 +456,6 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
         query = query[:, :, :rows]
     if keys < seq_k:
         key, value = key[:, :, :keys], value[:, :, :keys]
-    o = attention(query, key, value, window == (-1, 0), scale,
-                  window=None if window in ((-1, -1), (-1, 0)) else window)
+    o = _in_its_terms(query, key, value, window == (-1, 0), scale, None if window in ((-1, -1), (-1, 0)) else window,
+                      "is_causal with more queries than keys" if attn_mask is None else "this attn_mask")
     return o if rows == seq_q else torch.nn.functional.pad(o, (0, 0, 0, seq_q - rows))

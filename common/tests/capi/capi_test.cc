@@ -462,7 +462,7 @@ TEST_F(Capi, TakesABlockMask) {
   extras.block_listed = 1 << 29;
   refused("block_listed is 536870912: it must be from 0 to 536870911");
   extras.softcap = 2;
-  refused("beside a block mask, the problem has a softcap", FAW_UNSUPPORTED);
+  refused("beside blocks it takes no softcap: supported there are causal and a sink", FAW_UNSUPPORTED);
   extras.softcap = 0;
   extras.block_cuts = 1;
   if (!on_gpu) refused("has the bits of number 1: it must be from -1 to 0");
@@ -616,7 +616,7 @@ TEST_F(Capi, RefusesWrongTensorsInE4m3) {
           [](auto&, const char*& rung, auto&, auto&, auto&) { rung = "direct"; });
   faw_extras extras = FAW_NO_EXTRAS;
   extras.window_left = 5;
-  refused(FAW_UNSUPPORTED, "13_fp8: the problem has a window: supported is attention with none of these",
+  refused(FAW_UNSUPPORTED, "13_fp8: it takes no window",
           [&](faw_problem& problem, auto&, auto&, auto&, auto&) { problem.extras = &extras; });
 }
 
@@ -806,7 +806,7 @@ TEST_F(Capi, RefusesWhatAChapterCannotDo) {
       "05_online_softmax, forward of rung online: head_dim is 60: supported are");
   expect_refusal(
       "head_dim_v", [](Call& c) { c.problem.head_dim_v = 32; }, FAW_UNSUPPORTED,
-      "05_online_softmax: the problem has a V with its own head dim (32 beside 64): supported is attention with none");
+      "05_online_softmax: it takes no V with a head_dim of its own (32 beside 64)");
   expect_refusal(
       "head_dim_v beside others", [](Call& c) { c.chapter = "12_variants", c.problem.head_dim_v = 32; },
       FAW_UNSUPPORTED,

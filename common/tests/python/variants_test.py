@@ -237,8 +237,7 @@ class Values(Checks):
         q, k, v = tensors(kv_heads=4, head_dim=256, layout="bnhd")
         expanded = [x[:, :1].detach().expand(-1, 4, -1, -1).requires_grad_() for x in (k, v)]  # heads that are one
         self.check([q, *expanded], dict(causal=True))
-        with self.assertRaisesRegex(ValueError, "^12_variants: head_dim is 256, and the problem has a window: supported is "
-                                                "attention with strides of its own; the others end at a head_dim of 128$"):
+        with self.assertRaisesRegex(ValueError, "^12_variants: head_dim is 256: above 128 it takes no window$"):
             faw.attention(q, k, v, window=(5, 0))
 
     def test_sdpa_takes_a_v_with_its_own_head_dim(self):
@@ -378,6 +377,47 @@ class Values(Checks):
         faw.block_mask(mask, seq_q=9000, seq_k=9000)
         self.assertLessEqual(max(asked), 1 << 24)
         self.assertEqual(sum(asked), 9000 * 9000)
+
+    def test_masks_that_expand(self):
+        q, k, v = (x.detach() for x in tensors(seq_q=150, seq_k=140))
+        keys = torch.arange(140, device=DEVICE) < torch.tensor([140, 90], device=DEVICE)[:, None]  # of a padded batch
+        queries = torch.arange(150, device=DEVICE) % 3 > 0
+        for mask, sizes, seen in ((keys[:, None, None], dict(seq_q=150), keys[:, None, None]),
+                                  (queries[:, None], dict(seq_k=140), queries[:, None]),
+                                  (keys[0, :1, None], dict(seq_q=150, seq_k=140), True)):
+            blocks = faw.block_mask(mask, **sizes)
+            seen = torch.as_tensor(seen, device=DEVICE).expand(2, 4, 150, 140)
+            o = faw.attention(q, k, v, blocks=blocks)
+            self.assertIsNone(wrong(o, reference(q, k, v, seen=seen), o.dtype), sizes)
+        asked = faw.block_mask(lambda b, h, i, j: keys[b, None, None], batch=2, seq_q=150, seq_k=140, device=DEVICE)
+        of_tensor = faw.block_mask(keys[:, None, None], seq_q=150)
+        self.assertTrue(all(map(torch.equal, asked[:3], of_tensor[:3])))
+
+    def test_what_is_not_contiguous(self):
+        """Slopes, sinks, tables of RoPE and the beginnings of sequences: as if they were, compiled and not."""
+        q, k, v = tensors()
+        apart = lambda x: torch.stack([x, torch.full_like(x, 7)], -1)[..., 0]
+        slopes, sink = torch.rand(2, 4, device=DEVICE), torch.randn(4, device=DEVICE)
+        compiled = torch.compile(faw.attention, fullgraph=True, backend="aot_eager")
+        for options in (dict(alibi=slopes), dict(alibi=slopes[0]), dict(sink=sink)):
+            (name, tensor), = options.items()
+            expected = faw.attention(q, k, v, **options)
+            self.assertFalse(apart(tensor).is_contiguous())
+            for attention in (faw.attention, compiled):
+                torch._dynamo.reset()
+                self.assertTrue(torch.equal(attention(q, k, v, **{name: apart(tensor)}), expected), name)
+        for same in (slopes[:1], slopes[:1].expand(2, 4)):
+            self.assertTrue(torch.equal(faw.attention(q, k, v, alibi=same), faw.attention(q, k, v, alibi=slopes[0])))
+        d_sink = [torch.autograd.grad(faw.attention(q, k, v, sink=lie(leaf)).sum(), leaf)[0]
+                  for lie in (apart, lambda x: x) for leaf in (sink.clone().requires_grad_(),)]
+        self.assertTrue(torch.equal(*d_sink))
+        tables = faw.rope_tables(q, k)
+        turned = [faw.attention(q, k, v, rope=rope) for rope in (tables, [apart(table) for table in tables])]
+        self.assertTrue(torch.equal(*turned))
+        begin = torch.tensor([0, 20, 70], dtype=torch.int32, device=DEVICE)
+        rows = torch.randn(70, 4, 64, dtype=torch.float16, device=DEVICE)
+        packed = [faw.attention_packed(rows, rows, rows, one, one, 50, 50) for one in (begin, apart(begin))]
+        self.assertTrue(torch.equal(*packed))
 
     def test_what_a_block_mask_leaves_out_is_nothing_to_the_rest(self):
         """NaN in tiles that are not listed, forward and backward."""
@@ -655,17 +695,21 @@ class Refusals(Refused):
                 ("^softcap is 1000000.0: it must be a number from 0.1 to 1000, or None$", dict(softcap=1e6)),
                 ("^softcap and alibi are both given: a problem has one score function$",
                  dict(softcap=1.0, alibi=torch.ones(4, device=DEVICE))),
-                (r"^alibi is torch.float32 .2, 3. on .*: it must be torch.float32 .2, 4., contiguous",
-                 dict(alibi=numbers)),
+                ("^alibi has shape .3.: it must be .heads. or .batch, heads., and there are 4 heads$", dict(alibi=numbers)),
+                ("^alibi has shape .3, 4, 1.: it must be .heads. or .batch, heads., and there are 4 heads$",
+                 dict(alibi=torch.ones(3, 4, 1, device=DEVICE))),
+                (r"^alibi is torch.float32 .3, 4. on .*: it must be torch.float32 .2, 4., contiguous",
+                 dict(alibi=torch.ones(3, 4, device=DEVICE))),
                 (r"^sink is torch.float32 .3. on .*: it must be torch.float32 .4., contiguous", dict(sink=numbers)),
                 ("^12_variants: the head dim of V is 128 beside 64: supported are the same as of Q and K, and 128 "
                  "beside 192$", dict(v=torch.cat([v, v], -1))),
                 (r"^v has shape .2, 2, 90, 0.: its head_dim must be at least 1$", dict(v=v[..., :0])),
-                ("^05_online_softmax: the problem has a V with its own head dim .32 beside 64.: supported is attention "
-                 "with none of these$", dict(v=v[..., :32].contiguous(), chapter="05_online_softmax")),
-                ("^05_online_softmax: the problem has a window: supported is attention with none of these$",
+                ("^05_online_softmax: it takes no V with a head_dim of its own .32 beside 64.$", dict(v=v[..., :32].contiguous(), chapter="05_online_softmax")),
+                ("^05_online_softmax: it takes no window; chapters that take this problem: 12_variants$",
                  dict(window=(1, 1), chapter="05_online_softmax")),
-                ("^no chapter has a forward with rope: the problem has a window: supported is attention with none",
+                ("^05_online_softmax: it takes no window and no sink; chapters that take this problem: 12_variants$",
+                 dict(window=(1, 1), sink=torch.ones(4, device=DEVICE), chapter="05_online_softmax")),
+                ("^09_rope_fused: it takes no window: rotate Q and K before the call, and give no rope$",
                  dict(window=(1, 1), rope=faw.rope_tables(q, k)))]:
             self.refused(text, **{"q": q, "k": k, "v": v, **options})
 
@@ -699,8 +743,7 @@ class Refusals(Refused):
                 ("^softcap and alibi are both given", dict(softcap=1.0, alibi=torch.ones(2, device=DEVICE))),
                 ("^12_variants: the problem has a V with its own head dim and packed sequences: supported is one of them "
                  "alone$", dict(q=torch.cat([q] * 3, -1), k=torch.cat([q] * 3, -1), v=torch.cat([q] * 2, -1))),
-                ("^12_variants: head_dim is 192, and the problem has packed sequences: supported is attention with strides "
-                 "of its own; the others end at a head_dim of 128$",
+                ("^12_variants: head_dim is 192: above 128 it takes no packed sequences$",
                  dict.fromkeys("qkv", torch.cat([q] * 3, -1)))]:
             with self.subTest(text):
                 self.refused(text, call=faw.attention_packed,
@@ -712,11 +755,13 @@ class Refusals(Refused):
         mask = lambda b, h, i, j: j <= i
         blocks = faw.block_mask(mask, seq_q=150, seq_k=200, device=DEVICE)
         numbers = torch.ones(2, 2, dtype=torch.int32, device=DEVICE)
-        beside = "^12_variants: beside a block mask, the problem has a {}: supported is attention with strides of its own"
+        beside = "^12_variants: beside blocks it takes no {}: supported there are causal and a sink$"
         for text, other in [
                 ("^blocks is of 100 queries, and there are 150$", dict(blocks=blocks._replace(seq_q=100))),
                 ("^blocks is of 100 keys, and there are 200$", dict(blocks=blocks._replace(seq_k=100))),
-                ("^blocks is a (Fake)?Tensor: it must be a BlockMask, as block_mask.. makes it$", dict(blocks=q)),
+                (r"^blocks is of 1 queries, and there are 150: block_mask.mask, seq_q=150. expands it$",
+                 dict(blocks=blocks._replace(seq_q=1))),
+                ("^blocks is a (Fake)?Tensor: it must be a BlockMask, as block_mask.mask. makes it$", dict(blocks=q)),
                 (r"^blocks.begin is torch.int64 .1, 1, 6. on .*: it must be torch.int32 .1, 1, 6., contiguous",
                  dict(blocks=blocks._replace(begin=blocks.begin.long()))),
                 (r"^blocks.tiles is torch.int32 .2, 2. on .*: it must be torch.int32 .2, 2, 2., contiguous",
@@ -732,9 +777,8 @@ class Refusals(Refused):
                  dict(blocks=faw.block_mask(mask, None, 3, 150, 200, DEVICE))),
                 (beside.format("window"), dict(blocks=blocks, window=(9, 0))),
                 (beside.format("softcap"), dict(blocks=blocks, softcap=2.0)),
-                ("^12_variants: beside a block mask, the problem has ALiBi: supported",
-                 dict(blocks=blocks, alibi=torch.ones(4, device=DEVICE))),
-                ("^05_online_softmax: the problem has a block mask: supported is attention with none of these$",
+                (beside.format("alibi"), dict(blocks=blocks, alibi=torch.ones(4, device=DEVICE))),
+                ("^05_online_softmax: it takes no blocks; chapters that take this problem: 12_variants$",
                  dict(blocks=blocks, chapter="05_online_softmax"))]:
             with self.subTest(text):
                 self.refused(text, **{"q": q, "k": k, "v": v, **other})
@@ -747,8 +791,12 @@ class Refusals(Refused):
                  (torch.ones(0, 3, 3, dtype=torch.bool),)),
                 (r"^mask has shape .0, 1, 3, 3.: its axes of heads and batches must be at least 1$",
                  (torch.ones(0, 1, 3, 3, dtype=torch.bool),)),
-                ("^mask is a tensor, which has its own sizes and device: give no others$",
+                ("^mask is a tensor, which has its own batch, heads and device: give none$",
                  (torch.ones(2, 2, dtype=torch.bool), 1)),
+                (r"^mask has shape .2, 3. and seq_k is 4: there it must have 1 or 4$",
+                 (torch.ones(2, 3, dtype=torch.bool), None, None, 2, 4)),
+                ("^seq_q is -1: it must be a whole number from 0 to 2147483647$",
+                 (torch.ones(1, 3, dtype=torch.bool), None, None, -1)),
                 ("^seq_q is None: it must be a whole number from 0 to 2147483647$", (mask,)),
                 ("^heads is 0: it must be a whole number from 1 to 2147483647, or None$", (mask, 1, 0, 4, 4)),
                 ("^batch is 1000000000000: it must be a whole number from 1 to 2147483647, or None$", (mask, 10**12, 1, 4, 4)),

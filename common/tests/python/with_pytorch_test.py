@@ -261,7 +261,7 @@ class Refusals(Refused):
             self.refused("^v is on cpu: it must be a CUDA tensor$", q, k, v.cpu(), values=True)
         self.refused("^v is on meta and q is on (cpu|cuda:0): all tensors must be on one device$", q, k, v.to("meta"))
         self.refused(r"^k has strides .25600, 6400, 1, 100.: the last must be 1: pass k.contiguous\(\)$", q, k.transpose(2, 3).contiguous().transpose(2, 3), v)
-        self.refused("^05_online_softmax: the problem has strides of its own: supported is attention with none of these$",
+        self.refused("^05_online_softmax: it takes only contiguous tensors; chapters that take this problem: 12_variants$",
                      q, k.transpose(1, 2).contiguous().transpose(1, 2), v, chapter="05_online_softmax")
         self.refused("^q is torch.float32: supported are torch.float16 and torch.bfloat16$", q.float(), k, v)
         self.refused("^v is torch.bfloat16 and q is torch.float16: all tensors must have one dtype$", q, k,
@@ -276,8 +276,8 @@ class Refusals(Refused):
         self.refused("^head_dim is 0: it must be at least 1$", q[..., :0], k[..., :0], v[..., :0])
         self.refused("^scale is nan: it must be finite$", q[:0], k[:0], v[:0], scale=float("nan"))
         memory = torch.empty(q.numel() + 1, dtype=q.dtype, device=DEVICE)
-        self.refused("^05_online_softmax: the problem has rows that begin at no multiple of 16 bytes: supported is "
-                     "attention with none of these$", memory[1:].view(q.shape), k, v, chapter="05_online_softmax")
+        self.refused("^05_online_softmax: it takes only rows that begin at multiples of 16 bytes; chapters that take this "
+                     "problem: 12_variants$", memory[1:].view(q.shape), k, v, chapter="05_online_softmax")
 
     def test_what_is_no_tensor(self):
         o, lse = faw.forward(*tensors())
@@ -299,7 +299,7 @@ class Refusals(Refused):
                       torch.nested.nested_tensor([q[0, 0], q[0, 0, :5]], layout=torch.jagged),
                       torch.quantize_per_tensor(q.float(), 0.1, 0, torch.qint8)):
             self.refused("^k is a sparse, nested or quantized tensor: it must be an ordinary one$", q, other, v)
-            for i, name in enumerate("qkv"):
+            for i, name in enumerate(("query", "key", "value")):
                 inputs = [q, k, v]
                 inputs[i] = other
                 self.refused(f"^{name} is a sparse, nested or quantized tensor: it must be", *inputs, call=faw.sdpa)
@@ -313,9 +313,10 @@ class Refusals(Refused):
     def test_gradients_of_the_forward_mode(self):
         text = "^{} has a tangent: gradients are of the reverse mode alone, as torch.autograd.grad takes them$"
         inputs = tensors(seq_q=20, seq_k=20)
-        for call in (faw.attention, faw.sdpa, lambda *some: faw.forward(*some)[0]):
-            self.refused(text.format("q"), call, tuple(inputs), tuple(inputs), call=torch.func.jvp)
-            for i, name in enumerate("qkv"):
+        for call, names in ((faw.attention, "qkv"), (faw.sdpa, ("query", "key", "value")),
+                            (lambda *some: faw.forward(*some)[0], "qkv")):
+            self.refused(text.format(names[0]), call, tuple(inputs), tuple(inputs), call=torch.func.jvp)
+            for i, name in enumerate(names):
                 for wanted in (False, True):  # gradients of the reverse mode, too
                     with torch.autograd.forward_ad.dual_level():
                         some = [x.clone().requires_grad_(wanted) for x in inputs]
@@ -355,10 +356,12 @@ class Refusals(Refused):
                      "contiguous", q, k,
                      v, rope=(cos[:70], sin))
         self.refused("^rope's sin is torch.float16", q, k, v, rope=(cos, sin.half()))
-        self.refused("^05_online_softmax does not rotate q and k: pass no rope$", q, k, v, rope=(cos, sin),
+        self.refused("^05_online_softmax does not rotate q and k: pass no rope, or name a chapter that does: 09_rope_fused$", q, k, v, rope=(cos, sin),
                      chapter="05_online_softmax")
         for chapter in rotating:
             self.refused(f"^{chapter} rotates q and k: pass rope, such as", q, k, v, chapter=chapter)
+        self.refused("^09_rope_fused: it takes only contiguous tensors$",
+                     q.transpose(1, 2).contiguous().transpose(1, 2), k, v, rope=(cos, sin))
         for base in (0, -1.0, float("nan"), "x"):
             self.refused("^base is .*: it must be a number above 0$", q, k, base, call=faw.rope_tables)
         operator = torch.ops.flash_attention_workbook.forward.default
@@ -367,7 +370,9 @@ class Refusals(Refused):
 
     def test_what_a_chapter_cannot_do(self):
         q, k, v = tensors(head_dim=60)
-        self.refused("^no chapter takes it: head_dim is 60: supported are the multiples of 8 up to 256$", q, k, v)
+        for inputs in (q, k, v), tensors(head_dim=264, gradients=True):
+            self.refused(f"^no chapter takes it: head_dim is {inputs[0].shape[-1]}: supported are the multiples of 8 up to "
+                         "256$", *inputs)
         self.refused("^05_online_softmax: head_dim is 60: supported are", q, k, v, chapter="05_online_softmax")
         q, k, v = tensors(batch=1, heads=1, kv_heads=1, seq_q=1, seq_k=10**6)
         self.refused("^04_fusion: seq_k is 1000000: ", q, k, v, chapter="04_fusion")
@@ -758,6 +763,7 @@ class AsPyTorchsOwn(unittest.TestCase):
         wide = torch.zeros(80, 51, dtype=torch.bool, device=DEVICE)
         wide[::2, 1:] = mask
         for same in (mask[None], mask[None, None], mask.expand(2, 4, 40, 50), mask.expand(2, 1, 40, 50),
+                     mask.repeat(2, 4, 1, 1), mask.repeat(4, 1, 1),
                      mask.t().contiguous().t(), wide[::2, 1:]):
             self.assertTrue(torch.equal(faw.sdpa(q, k, v, attn_mask=same), expected))
         for shape in ((), (50,), (1, 1), (40, 1), (1, 1, 1, 50)):  # which PyTorch expands
@@ -788,8 +794,9 @@ class AsPyTorchsOwn(unittest.TestCase):
         hole, padded, heads = mask.clone(), torch.ones_like(mask), mask.repeat(1, 4, 1, 1)
         hole[20, 20], padded[:, 45:], heads[0, 1] = False, False, True
         inverted = band(40, 50, -9, 3).logical_not()
-        no_band = ("^attn_mask is not one band for all heads: supported is that query i sees keys i . first to i . "
-                   r"last, as far as there are such; attention\(.., blocks=block_mask\(mask\)\) takes others$")
+        no_band = (r"^attn_mask \[.*40, 50\] is not one band for all heads: supported is that query i sees keys i . first to "
+                   r"i . last, as far as there are such; attention\(query, key, value, blocks=block_mask\(attn_mask, "
+                   r"seq_q=40, seq_k=50\)\) takes others$")
         no_values = "^attn_mask has no values while torch.compile or a CUDA graph records the call, or on the device "
         with torch._subclasses.FakeTensorMode() as mode:
             fake = mode.from_tensor(mask)
@@ -830,8 +837,22 @@ class AsPyTorchsOwn(unittest.TestCase):
 
     def test_refusals(self):
         q, k, v = tensors()
+        wide = [torch.cat([x] * 3, -1) for x in (q, k, v)]
         for text, inputs, options in [
-            ("^v has shape .*: it must be", (q[:, :, :50], k, v[:, :, :90]), dict(is_causal=True)),
+            ("^value has shape .*: it must be", (q[:, :, :50], k, v[:, :, :90]), dict(is_causal=True)),
+            ("^query is torch.float32: supported are torch.float16 and torch.bfloat16$", (q.float(), k, v), dict()),
+            ("^key is torch.bfloat16 and query is torch.float16: all tensors must have one dtype$", (q, k.bfloat16(), v),
+             dict()),
+            (r"^key has shape .* and query .*: batch and head_dim must be equal$", (q, k[:1], v[:1]), dict()),
+            (r"^key has strides .*: the last must be 1: pass key.contiguous\(\)$",
+             (q, k.transpose(2, 3).contiguous().transpose(2, 3), v), dict()),
+            ("^12_variants: the head dim of value is 32 beside 64: supported are the same as of query and key, and 128 "
+             "beside 192$", (q, k, v[..., :32]), dict()),
+            ("^12_variants: head_dim is 192: above 128 it takes no window, which is_causal with more queries than keys is$",
+             (wide[0], *(x[:, :, :50] for x in wide[1:])), dict(is_causal=True)),
+            ("^12_variants: head_dim is 192: above 128 it takes no window, which this attn_mask is$", wide,
+             dict(attn_mask=band(q.shape[2], k.shape[2], -9, 3))),
+            ("^is_causal is 'x': it must be True or False$", (q, k, v), dict(is_causal="x")),
             ("^dropout_p is 0.1: supported is 0, no dropout$", (q, k, v), dict(dropout_p=0.1)),
             ("^query has 4 heads and key 2: enable_gqa=True lets", (q, k[:, :2].contiguous(), v[:, :2].contiguous()),
              dict()),
