@@ -624,11 +624,16 @@ class InBothWays(Measured):
         with self.assertRaisesRegex(NotUnderstood, "there is no price"):
             quantities.of_models("price", "forward")
         for suffix, peer in (("", 4e-3), ("-b2b", 3e-3)):
-            result_files.write(self.directory / f"sweep-bf16-forward{suffix}.json", {"context": {}, "points": [
-                point(sweep_problem(512, 64, "full", "bf16"), FLASH=peer, **{"06_two__final": 2e-3})]})
+            one = point(sweep_problem(512, 64, "full", "bf16"), FLASH=peer, default=2e-3, **{"06_two__final": 2e-3})
+            one["results"] = [{**result, "alone_seconds": alone}
+                              for result, alone in zip(one["results"], (5e-3, 2e-3, 2e-3), strict=True)]
+            result_files.write(self.directory / f"sweep-bf16-forward{suffix}.json", {"context": {}, "points": [one]})
         quantities = Quantities(Record(self.directory))
-        ratios = [quantities.mean_against("06", "FLASH", "bf16", back_to_back=way) for way in (False, True)]
-        self.assertEqual([round(one, 6) for one in ratios], [2.0, 1.5])
+        self.assertAlmostEqual(quantities.mean_against("06", "FLASH", "bf16"), 2)
+        self.assertAlmostEqual(quantities.back_to_back("mean", "FLASH", "bf16", "forward"), 1.5)
+        self.assertAlmostEqual(quantities.back_to_back("least", "FLASH", "bf16", "forward", alone=True), 2.5)
+        with self.assertRaisesRegex(Missing, "the default beside FA4, forward, is not in the sweep back to back"):
+            quantities.back_to_back("mean", "FA4", "bf16", "forward")
 
 
 class OfDocuments(Measured):

@@ -15,6 +15,12 @@ def times(point: JsonObject) -> dict[str, float]:
     return {result["name"]: result["seconds"]["median"] for result in point["results"] if "seconds" in result}
 
 
+def alone(points: list[JsonObject]) -> list[JsonObject]:
+    """With the times of the launches that had the GPU to themselves, which clock, power and joules are of."""
+    return [{**point, "results": [{**one, "seconds": {**one["seconds"], "median": one["alone_seconds"]}}
+                                  for one in point["results"] if one.get("alone_seconds")]} for point in points]
+
+
 def ours(points: list[JsonObject]) -> "str | None":
     """Of the results the one that counts as ours: the default, or else the last of our candidates."""
     chapters = [result["name"] for point in points for result in point["results"] if result["kind"] == "chapter"]

@@ -89,9 +89,9 @@ class Quantities:
         return 1e-12 * self._row(f"sweep-{dtype}-{direction}", step, direction, **of).flop_rate
 
     def _ratios(self, step: str, peer: str, dtype: str, direction: "str | None", mask: "str | None",
-                head_dim: "int | None", back_to_back: bool) -> list[float]:
+                head_dim: "int | None") -> list[float]:
         direction = self._direction(step, direction)
-        source = f"sweep-{dtype}-{direction}{beside_peers.B2B * back_to_back}"
+        source = f"sweep-{dtype}-{direction}"
         name, peer = self._record.step(step, direction), self._record.step(peer, direction)
         ratios = []
         for row in self._record.rows:
@@ -106,27 +106,32 @@ class Quantities:
             raise Missing(f"{step} beside {peer} is not in {source}")
         return ratios
 
-    def mean_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
-                     back_to_back=False):
+    def mean_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         """How many times faster than the peer: the geometric mean of the sweep."""
-        return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
+        return statistics.geometric_mean(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
     def backward_against(self, step, peer="FLASH"):
         """The same of the backward, in fp16."""
         return self.mean_against(step, peer, direction="backward")
 
-    def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
-                       back_to_back=False):
+    def points_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
         """At how many points of the sweep both have a steady time."""
-        return len(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
+        return len(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
-    def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
-                      back_to_back=False):
-        return min(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
+    def least_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        return min(self._ratios(step, peer, dtype, direction, mask, head_dim))
 
-    def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None,
-                     back_to_back=False):
-        return max(self._ratios(step, peer, dtype, direction, mask, head_dim, back_to_back))
+    def most_against(self, step, peer="FLASH", dtype="fp16", direction=None, mask=None, head_dim=None):
+        return max(self._ratios(step, peer, dtype, direction, mask, head_dim))
+
+    def back_to_back(self, what, peer, dtype, direction, alone=False):
+        """The default against a peer in the sweep back to back, in slices or each alone, at all points: "mean"
+        (geometric) or "least"."""
+        points = self._record.piece(f"sweep-{dtype}-{direction}{beside_peers.B2B}")["points"]
+        found = beside_peers.compared(beside_peers.alone(points) if alone else points, DEFAULT, peer)
+        if found is None:
+            raise Missing(f"the default beside {peer}, {direction}, is not in the sweep back to back")
+        return getattr(found, what)
 
     def h100(self, quantity, *args, **named):
         """Another quantity, of an H100: h100("mean_against", "default", "CUDNN")"""

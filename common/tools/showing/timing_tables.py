@@ -76,7 +76,8 @@ def _lines(record: Record, direction: str, pieces: list[tuple[str, str]]) -> Ite
         for piece, what in pieces:
             for way, suffix in WAYS.items():
                 points = _points(one, f"{piece}{suffix}", direction)
-                for title, measured in {way: points, **({ALONE: _alone(points)} if suffix and points else {})}.items():
+                alone = {ALONE: beside_peers.alone(points)} if suffix and points else {}
+                for title, measured in {way: points, **alone}.items():
                     yield ", ".join(part for part in (_gpu(one), what, title) if part), measured
 
 
@@ -94,12 +95,6 @@ def _points(record: Record, piece: str, direction: str) -> list[JsonObject]:
                 if point["direction"] == direction and not point.get("rope")]
     except Missing:
         return []
-
-
-def _alone(points: list[JsonObject]) -> list[JsonObject]:
-    """With the times of the launches that had the GPU to themselves, which clock, power and joules are of."""
-    return [{**point, "results": [{**one, "seconds": {**one["seconds"], "median": one["alone_seconds"]}}
-                                  for one in point["results"] if one.get("alone_seconds")]} for point in points]
 
 
 def _name(rival: str) -> str:
