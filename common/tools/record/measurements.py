@@ -163,12 +163,19 @@ class Record:
         if not word[0].isdigit():
             return word
         chapter, _, rung = word.partition("/")
-        known = dict.fromkeys(row.step for row in self.rows if row.direction == direction)
-        of_chapter = [step for step in known if step.split("/")[0].split("_")[0] == chapter.split("_")[0]]
+        of_chapter = [step for step in self._known.get(direction, ()) if step.split("/")[0].split("_")[0] == chapter.split("_")[0]]
         chosen = [step for step in of_chapter if step.partition("/")[2] == rung] if rung else of_chapter[-1:]
         if not chosen:
             raise Missing(f"{word}, {direction}, is not in {self.directory.name}")
         return chosen[-1] if rung else self._last.get((of_chapter[0].split("/")[0], direction), chosen[-1])
+
+    @cached_property
+    def _known(self) -> dict[str, dict[str, None]]:
+        """{direction: its steps, in order}"""
+        known: dict[str, dict[str, None]] = {}
+        for row in self.rows:
+            known.setdefault(row.direction, {})[row.step] = None
+        return known
 
     def rope(self, step: str) -> bool:
         """Whether the step solves problems with RoPE."""

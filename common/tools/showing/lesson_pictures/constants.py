@@ -1,6 +1,7 @@
 """The constants that the kernels' sources define, so that a picture cannot contradict its kernel."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 from tools.base import ROOT, NotUnderstood, evaluate
@@ -9,6 +10,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SUFFIX = re.compile(r"(?<=\d)[uUlLfF]+\b")
 
 
+@cache  # some pictures ask for one thousands of times
 def constant(file: str, name: str, root: Path = ROOT) -> int:
     """The value of a whole number that the source defines: constant("05_online_softmax/2_tiles.cu", "Bc") is 64.
 
