@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import torch
 
+from .library import DEVICE
+
 TILE = 128  # queries, and keys, as common/attention/rung.h has them
 _PAIRS = 1 << 24  # of which a function is asked at a time
 
@@ -36,7 +38,7 @@ def block_mask(mask, batch=None, heads=None, seq_q=None, seq_k=None, device=None
     A function is called as mask(b, h, i, j), with the numbers of a batch, a head, queries and keys as tensors that
     broadcast, and returns a tensor: lambda b, h, i, j: document[b, i] == document[b, j]. It is asked for some rows of
     tiles at a time. batch and heads are how many masks there are; None or 1 is one for all batches, or all heads, with
-    b or h = 0.
+    b or h = 0. device is where these numbers are, and the mask's lists: DEVICE, unless told otherwise.
 
     A tensor is [seq_q, seq_k] or has axes before, of heads and of batches, each of which may be 1. Where its seq_q or
     seq_k is 1, say how many queries or keys there are, and all have what the one has: a mask of padding is
@@ -66,7 +68,7 @@ def block_mask(mask, batch=None, heads=None, seq_q=None, seq_k=None, device=None
         for name, size, least in (("batch", batch, 1), ("heads", heads, 1), ("seq_q", seq_q, 0), ("seq_k", seq_k, 0)):
             if size is not None or not least:
                 _require_size(name, size, least)
-        batch, heads = batch or 1, heads or 1
+        batch, heads, device = batch or 1, heads or 1, DEVICE if device is None else device
         part = _of_function(mask, seq_q, seq_k, device)
     else:
         raise ValueError(f"mask is a {type(mask).__name__}: it must be a function of (b, h, i, j) or a torch.Tensor")

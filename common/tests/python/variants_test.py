@@ -804,7 +804,7 @@ class Refusals(Refused):
                  (lambda b, h, i, j: (j <= i).T, 1, 1, 3, 5)),
                 (r"^mask.b, h, i, j. is a sparse or nested tensor: it must be an ordinary one$",
                  (lambda b, h, i, j: (j <= i).to_sparse(), 1, 1, 3, 5)),
-                (r"^mask.b, h, i, j. is on meta: it must be on cpu, where i and j are$",
+                (r"^mask.b, h, i, j. is on meta: it must be on (cpu|cuda:0), where i and j are$",
                  (lambda b, h, i, j: (j <= i).expand(3, 5).to("meta"), 1, 1, 3, 5)),
                 (r"^mask.b, h, i, j. is torch.int64: it must be a tensor of torch.bool$",
                  (lambda b, h, i, j: i - j, 1, 1, 4, 4)),
