@@ -13,6 +13,7 @@ from tools.course.exercises import WAYS, Course, Exercise
 
 # What can be wrong besides a number in the kernel or a result: stages of a Verdict.
 ENGINE, COUNT, HANGS = "engine", "count", "hangs"
+USUAL_INPUTS = "spread"  # of common/harness/tensors.h: what programs have that are told nothing else
 PATIENCE = 60  # seconds for one run of a program: what takes longer hangs
 _SHOWN_OF_A_RESULT = re.compile(r"(\w+)\[b=(\d+), h=(\d+), i=(\d+)(?:, d=(\d+))?\] is (\S+), expected (\S+)")
 _ENGINE = re.compile(r"cudaError\w+: (kernel .*)")
@@ -196,10 +197,12 @@ def _symptom(course: Course, exercise: Exercise, found: Objection) -> Objection:
     direction = " --direction=backward" if exercise.direction == "backward" else ""
     compare = [f"  ./workbook compare {rung} {exercise.kernels}/{other}{direction} --diff"
                "  (with one that is right: what differs)"]
+    inputs = (found.problem or {}).get("inputs", USUAL_INPUTS)
+    others = [f"  (Both have the usual inputs, not `{inputs}`: with these the results may be right.)"]
     return Objection([*found.lines, "what is the cause? Look what the kernel does:",
                       f"  {command_that_counts(exercise, problem)}  (checks every access)",
                       f"  {' '.join(['./workbook walk', rung, *_flags(problem)])}  (shows every step)",
-                      *(compare if other else [])], found.stage)
+                      *(others if inputs != USUAL_INPUTS else []), *(compare if other else [])], found.stage)
 
 
 def _rung_beside(course: Course, exercise: Exercise) -> str:
