@@ -163,7 +163,8 @@ class Record:
         if not word[0].isdigit():
             return word
         chapter, _, rung = word.partition("/")
-        of_chapter = [step for step in self._known.get(direction, ()) if step.split("/")[0].split("_")[0] == chapter.split("_")[0]]
+        of_chapter = [step for step in self._known.get(direction, ())
+                      if step.split("/")[0].split("_")[0] == chapter.split("_")[0]]
         chosen = [step for step in of_chapter if step.partition("/")[2] == rung] if rung else of_chapter[-1:]
         if not chosen:
             raise Missing(f"{word}, {direction}, is not in {self.directory.name}")
