@@ -69,6 +69,7 @@ def compile_for_a_gpu(preset: str) -> None:
     Which GPU: see common/cmake/cuda_architectures.cmake. nvcc makes machine code where spills are refused, and PTX of
     the other kernels. What is left out is the host's code of all .cu files, for which nvcc would take twice as long:
     another preset compiles and links it. And the place of kernels that somebody hands in (common/harness/judge).
+    Most of the time went into headers, and so files that stop at PTX are compiled several at a time.
     """
     require_packages(preset)
     build_directory = directory(preset)
@@ -77,9 +78,10 @@ def compile_for_a_gpu(preset: str) -> None:
         configure(preset, build_directory, ["WORKBOOK_ONE_ARCHITECTURE:BOOL=ON"])
         build_targets(preset, build_directory, ["build.ninja"], quietly=True)  # which the next step reads
         statements, rules = ((build_directory / name).read_text() for name in ("build.ninja", "CMakeFiles/rules.ninja"))
-        kernels = re.findall(r"^build ((?!common/harness/judge/)\S+\.cu\.o): CUDA_COMPILER__", statements, re.M)
         (build_directory / "kernel_rules.ninja").write_text(rules.replace(" -x cu -c ", " -x cu "))
         statements = re.sub(r"^  FLAGS = .*--generate-code.*$", _with_its_phase, statements, flags=re.M)
+        statements = _together(statements, build_directory)
+        kernels = re.findall(r"^build ((?!common/harness/judge/)\S+\.cu\.o): CUDA_COMPILER__", statements, re.M)
         (build_directory / "kernels.ninja").write_text(
             statements.replace("include CMakeFiles/rules.ninja", "include kernel_rules.ninja"))
         build_targets(preset, build_directory, kernels, quietly=False, rules="kernels.ninja")
@@ -88,6 +90,56 @@ def compile_for_a_gpu(preset: str) -> None:
 def _with_its_phase(flags: "re.Match[str]") -> str:
     """nvcc's flags, and how far it goes."""
     return f"{flags[0]} {'-cubin' if '--warn-on-spills' in flags[0] else '-ptx'}"
+
+
+_OF_RUNGS = re.compile(r"^build ((?:\d\d_|common/course/)\S+\.cu\.o): CUDA_COMPILER__\S+ ((?:\$ |\S)+).*\n"
+                       r"((?:  .*\n)*)", re.M)
+_AT_A_TIME = 10
+
+
+def _together(statements: str, build_directory: Path) -> str:
+    """ninja's statements, in which rungs that stop at PTX, with the same flags, are one source. A file that includes
+    headers of its own directory stays alone: they have the namespace, too, and are read once."""
+    groups: dict[str, list[re.Match[str]]] = {}
+    for found in _OF_RUNGS.finditer(statements):
+        file = _source(found)
+        text, folders = file.read_text(), [re.sub(r"^\d\d_", "", folder) for folder in file.parts]
+        name = _ENDS.search(text)
+        flags = "\n".join(re.findall(r"^  (?:FLAGS|DEFINES|INCLUDES) = .*$", found[3], re.M))
+        if " -ptx" in flags and name and name[1] in folders and not re.search(r'^#include "\w+\.h"', text, re.M):
+            groups.setdefault(flags, []).append(found)
+    (build_directory / "together").mkdir(exist_ok=True)
+    number = 0
+    for of_a_kind in groups.values():
+        parts = -(-len(of_a_kind) // _AT_A_TIME)
+        for part in (of_a_kind[first::parts] for first in range(parts)):
+            made, number = build_directory / f"together/{number}.cu", number + 1
+            text = "".join(_in_its_namespace(_source(found), at) for at, found in enumerate(part))
+            if not made.exists() or made.read_text() != text:
+                made.write_text(text)
+            for found in part[1:]:
+                statements = statements.replace(found[0], "")
+            first = part[0]
+            statements = statements.replace(first[0], first[0].replace(first[1], f"together/{made.name}.o").replace(
+                f" {first[2]}", f" {str(made).replace(' ', '$ ')}", 1))
+    return statements
+
+
+def _source(kernels: "re.Match[str]") -> Path:
+    return Path(kernels[2].replace("$ ", " "))
+
+
+_ENDS = re.compile(r"^}  // namespace (\w+)\n*\Z", re.M)
+
+
+def _in_its_namespace(file: Path, number: int) -> str:
+    """The file's text, its namespace with the number in its name, and messages that name the file's lines."""
+    text = file.read_text()
+    found = _ENDS.search(text)
+    assert found is not None
+    text = re.sub(rf"\bnamespace {found[1]} {{|(?<![\w:]){found[1]}::",
+                  lambda name: name[0].replace(found[1], f"{found[1]}_{number}"), text)
+    return f'#line 1 "{file}"\n{text}\n'
 
 
 @contextlib.contextmanager
