@@ -1,6 +1,9 @@
 # What every preset shares: the compiler's settings, the dependencies, and workbook_chapter().
 
 option(WORKBOOK_CUDA "Build the kernels with nvcc for a GPU; OFF builds them with g++ for the SIMT engine" OFF)
+# .ci/run asks for it. Kernels of both types make the same accesses, and what is traced is these.
+option(WORKBOOK_TRACED_FP16 "From chapter 06 on, traced kernels have no bf16, and are tested without: half of what compiling them takes"
+       "$ENV{WORKBOOK_TRACED_FP16}")
 
 # As pip install does, and what a project wants that adds this one.
 set(alone OFF)
@@ -215,6 +218,9 @@ function(workbook_chapter)
     add_library(${chapter}_traced_kernels OBJECT ${sources})
     target_link_libraries(${chapter}_traced_kernels PUBLIC attention_traced_kernels)
     workbook_traced(${chapter}_traced_kernels)
+    if(WORKBOOK_TRACED_FP16 AND chapter MATCHES "^(0[6-9]|1.)_")
+      target_compile_definitions(${chapter}_traced_kernels PRIVATE WORKBOOK_ONE_DTYPE)
+    endif()
     if(arg_COMPARISONS)
       target_compile_options(${chapter}_traced_kernels PRIVATE -fsanitize-coverage=trace-cmp)
     else()
