@@ -7,10 +7,12 @@
 // P V goes to a sum of its own, which begins anew with every tile of 128 keys, and is added to O in fp32. Another D / 2
 // registers, and as many additions a tile, made while the other consumer multiplies.
 //
-// At D = 256 O has 128 registers and S 64. So P V waits until S is used up, and then its two halves take the place of
-// S, one after the other. The next S comes behind them, and so x is made after the turn.
+// At D = 256 O has 128 registers and S 64. So P V waits until S is used up, and then takes the place of S, a quarter at
+// a time: while one is added to O, the next is made in the other half of these registers. The next S comes behind them
+// in two halves, and so x is made after the turn.
 //
-// Expected limit: as before. At D = 256 the tensor cores wait while a half is added up, twice a tile.
+// Expected limit: as before. At D = 256 products of half as many columns read more of shared memory, and a turn is
+// longer by the last addition.
 #include "forward.h"
 
 namespace fp8 {

@@ -17,7 +17,7 @@
 //                      the last P V                                                  -> v_empty
 //                      O scale_v / l          waits for o_empty                      -> o_full
 //
-// Where O is added up in fp32 at D = 256, a consumer makes P V(j-1) before S(j), in the same registers.
+// Where O is added up in fp32 at D = 256, a consumer makes P V(j-1) before S(j), in the same registers, part by part.
 #pragma once
 
 #include <algorithm>
@@ -200,7 +200,7 @@ __device__ __forceinline__ void exponentiate(uint32_t (&p)[1][columns / 4][4], c
 template <int D, int steps>
 __device__ __forceinline__ void start_s(float (&s)[1][Bc / 8][4], const e4m3* q_rows, const uint32_t (&q)[steps][4],
                                         const e4m3* k) {
-  if constexpr (steps == 1) {
+  if constexpr (steps < D / 32) {
     start_product<Br<D>, D, Bc>(s, q_rows, k);
   } else {
     const uint64_t k_tile = descriptor_of_rows<D>(k);
@@ -211,13 +211,13 @@ __device__ __forceinline__ void start_s(float (&s)[1][Bc / 8][4], const e4m3* q_
   }
 }
 
-// A warp's 16 rows of Q as A fragments.
-template <int D>
-__device__ __forceinline__ void load_q(uint32_t (&q)[D / 32][4], const e4m3* rows) {
+// A warp's 16 rows of Q as A fragments: their first 128 columns, or fewer, from rows of 128 bytes.
+template <int steps>
+__device__ __forceinline__ void load_q(uint32_t (&q)[steps][4], const e4m3* rows) {
   const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
-  for (int step = 0; step < D / 32; step++)
-    ldmatrix_x4(q[step], rows + row * D + ((2 * step + lane / 16) ^ (row * D / 128 % (D / 16))) * 16);
+  for (int step = 0; step < steps; step++)
+    ldmatrix_x4(q[step], rows + row * 128 + ((2 * step + lane / 16) ^ (row % 8)) * 16);
 }
 
 // Shows P before it is rounded.
@@ -240,16 +240,44 @@ __device__ __forceinline__ void add(float (&o)[1][all][4], const float (&part)[1
     for (int r = 0; r < 4; r++) o[0][first / 8 + n][r] += part[0][n][r];
 }
 
-// O += P V in fp32, at D = 256: in two halves of 128 columns, in the registers of S, which is used up.
-template <int D>
-__device__ __forceinline__ void add_in_halves(float (&o)[1][D / 8][4], float (&s)[1][Bc / 8][4],
-                                              const uint32_t (&p)[1][Bc / 32][4], const e4m3* v) {
+// At D = 256 what a consumer multiplies in its turn: P V, which is added to O in fp32, and then the next S, unless
+// there is none. Beside O a thread has 64 registers for both, those of S, which is used up. So each product has 32 of
+// them: 64 columns of P V, or 64 keys of S. While one is added to O, the tensor cores make the next. Of Q some is in
+// registers: with so few keys a product reads as much of Q as of K, and shared memory would be too slow.
+template <int D, bool last, int held>
+__device__ __forceinline__ void add_in_quarters(float (&o)[1][D / 8][4], float (&s)[1][Bc / 8][4],
+                                                const uint32_t (&p)[1][Bc / 32][4], const e4m3* v,
+                                                const uint32_t (&q)[held][4], const e4m3* q_rows, const e4m3* k) {
+  constexpr int columns = Bc / 2, quarters = D / columns;
+  using Part = float[1][columns / 8][4];
+  Part* const parts = reinterpret_cast<Part*>(s[0]);
 #pragma unroll
-  for (int first = 0; first < D; first += Bc) {
-    wgmma_fence(s);
-    start_sum_by_transpose<Bc, Bc>(s, p, v + first * Bc, false);
-    wgmma_wait<0>(s);
-    add(o, s, first);
+  for (int i = 0; i < quarters + 2; i++) {
+    Part& part = parts[i % 2];
+    if (i >= 2) {
+      if (last && i == quarters + 1)
+        wgmma_wait<0>(part);
+      else
+        wgmma_wait<1>(part);
+      add(o, part, (i - 2) * columns);
+    }
+    if (i < quarters) {
+      wgmma_fence(part);
+      start_sum_by_transpose<columns, Bc>(part, p, v + i * columns * Bc, false);
+    } else if (!last) {
+      const uint64_t q_tile = descriptor_of_rows<D>(q_rows);
+      const uint64_t k_tile = descriptor_of_rows<D>(k + (i - quarters) * columns * bytes_of_row<D, e4m3>);
+      wgmma_fence(part);
+#pragma unroll
+      for (int step = 0; step < D / 32; step++) {
+        const uint64_t k_step = wgmma_advance(k_tile, step_begin<Bc, D, e4m3>(step));
+        if (step < held)
+          wgmma<e4m3>(part[0], q[step], k_step, step > 0);
+        else
+          wgmma<e4m3>(part[0], wgmma_advance(q_tile, step_begin<Br<D>, D, e4m3>(step)), k_step, true);
+      }
+      wgmma_commit();
+    }
   }
 }
 
@@ -288,9 +316,9 @@ constexpr float least_bias = -80;
 template <class R, class T, int D, class Keys>
 __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, Tile tile, int turn, Keys& ring,
                                        const Queries<D>& q, const Scales& scales, float* lse) {
-  constexpr bool q_held = R::q_held && D == 128;  // at 64 and 256 there are no registers for it
+  constexpr bool q_held = R::q_held && D == 128;  // at 64 there are no registers for it, and at 256 for all of it
   constexpr bool of_tiles = R::rounding >= attention::scale_of_tile;
-  constexpr bool in_halves = R::flush > 0 && D == 256;  // there are none for a second sum beside S
+  constexpr bool in_quarters = R::flush > 0 && D == 256;  // and there are none for a second sum beside S
   constexpr int tiles_of_a_sum = R::flush > 0 ? R::flush : 1;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
@@ -315,7 +343,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
 
   float s_reg[1][Bc / 8][4], o_reg[1][D / 8][4] = {};
   float part_reg[1][D / 8][4];  // of O, since it was last added up
-  uint32_t p_reg[1][Bc / 32][4], q_reg[q_held ? D / 32 : 1][4];
+  uint32_t p_reg[1][Bc / 32][4], q_reg[q_held ? D / 32 : in_quarters ? 2 : 1][4];
   lazy_softmax::Rows<1, typename R::Range> rows;
   const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
@@ -382,10 +410,8 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   // which this waits, cannot be moved in front of it, and so the turn is passed on before they begin
   const auto wait_for_v = [&] { mbarrier_wait(&smem.v_full[ring.place], ring.parity); };
 
-  if constexpr (q_held) {
-    load_q<D>(q_reg, q_rows + warp_row % wgmma_rows * D);
-    release(smem.q_empty[q.place]);
-  }
+  if constexpr (q_held || in_quarters) load_q(q_reg, q_rows + warp_row % wgmma_rows * 128);
+  if constexpr (q_held) release(smem.q_empty[q.place]);
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   watch_step("1. S = Q K^T");
   wait_for_turn();
@@ -406,29 +432,27 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wait_for_turn();
-    if constexpr (in_halves) {
-      add_in_halves<D>(o_reg, s_reg, p_reg, smem.v[before.place]);
+    if constexpr (in_quarters) {
+      add_in_quarters<D, false>(o_reg, s_reg, p_reg, smem.v[before.place], q_reg, q_rows, smem.k[ring.place]);
       release(smem.v_empty[before.place]);
-    }
-    wgmma_fence();
-    start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
-    if constexpr (in_halves) {
       wgmma_wait<0>(s_reg);
       pass_turn();
     } else {
+      wgmma_fence();
+      start_s<D>(s_reg, q_rows, q_reg, smem.k[ring.place]);
       start_o(smem.v[before.place], j - 1);
       wgmma_wait<1>(s_reg);
     }
     release(smem.k_empty[ring.place]);
     release_q(j);
     const bool above = make_x(j);
-    if constexpr (!in_halves) {
+    if constexpr (!in_quarters) {
       wgmma_wait<0>(sum_reg);
       pass_turn();
       release(smem.v_empty[before.place]);
     }
     wait_for_v();
-    if constexpr (R::flush > 0 && !in_halves)
+    if constexpr (R::flush > 0 && !in_quarters)
       if (j % tiles_of_a_sum == 0) add(o_reg, part_reg);
     if (above) raise();
     watch_rows(state, rows);
@@ -437,8 +461,8 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   }
 
   watch_step("3. O += P V");
-  if constexpr (in_halves) {
-    add_in_halves<D>(o_reg, s_reg, p_reg, smem.v[ring.place]);
+  if constexpr (in_quarters) {
+    add_in_quarters<D, true>(o_reg, s_reg, p_reg, smem.v[ring.place], q_reg, q_rows, nullptr);
   } else {
     wgmma_fence();
     start_o(smem.v[ring.place], own_tiles - 1);
@@ -554,7 +578,7 @@ __global__ void __launch_bounds__(threads<D>, 1)
     if (R::turns && warpgroup == consumers - 1)
       named_barrier_arrive(1, turn_threads);  // the first consumer's first turn
     for (int turn = 0; next(smem, tiles, tile, q); turn++, q.advance()) {
-      __syncwarp();  // all lanes know which tile it is
+      __syncwarp();  // all lanes know which tile it is: behind this, lane 0 may arrive at q_empty for all of them
       attend<R, T, D>(smem, p, tile, turn, ring, q, scales, lse);
     }
     if (R::turns && warpgroup == 0)
