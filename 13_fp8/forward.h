@@ -602,7 +602,7 @@ void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const
   const TensorMap v_map = R::v == V::rows ? rows_of(eight.v, kv_heads, p.seq_k, Bc)
                                           : tensor_map(eight.v, {eight.keys, D, kv_heads},
                                                        {eight.keys, int64_t(eight.keys) * D}, {Bc, D, 1});
-  const auto tiles = attention::all_tiles<Br<D>>(p);
+  const auto tiles = attention::all_tiles<Br<D>>(p, attention::heads_that_run_together(p));
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
   launch_dependent(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
                    rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,

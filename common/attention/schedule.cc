@@ -14,11 +14,11 @@ int heads_in_a_round(const Problem& p) {
 }
 
 int heads_that_run_together(const Problem& p) {
-  constexpr double l2_bytes = 8 << 20;
-  const int heads = p.batch * p.heads, least = p.head_dim > 64 ? 16 : 32;
+  constexpr double mb = 1 << 20;
+  const int heads = p.batch * p.heads, most = p.head_dim > 64 ? 16 : 32;
   const double head_bytes = 2. * p.kv_size() * 2 / heads;  // of K and V, a query head's share
-  const int round = std::max(least, int(std::min<double>(heads, l2_bytes / head_bytes)));
-  return heads <= 2 * round ? heads : round;
+  if (heads * head_bytes <= 16 * mb) return heads;
+  return std::max({1, int(8 * mb / head_bytes), std::min(most, int(16 * mb / head_bytes))});
 }
 
 int kv_heads_that_share_the_l2(const Problem& p) {
