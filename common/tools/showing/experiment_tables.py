@@ -252,6 +252,18 @@ def over_prompt(of: Quantities, rung: str) -> str:
                                         for head_dim in (64, 128) for dtype in ("bf16", "fp16")})
 
 
+def heads_in_a_round(of: Quantities) -> str:
+    sizes = (1, 2, 4, 8, 16, 32, 64)
+    rows = [["heads in a round", *map(str, sizes)]]
+    for head_dim in (64, 128):
+        for seq in (16384, 8192, 4096, 2048):
+            for causal in (False, True):
+                rows.append([f"D = {head_dim}, N = {seq}, {'causal' if causal else 'full'}", *(
+                    _cell(of, "2026-11-30-10-rounds.json", "tflops_sustained", "points", text=".0f", direction="forward",
+                          head_dim=head_dim, seq=seq, causal=causal, round_heads=size) for size in sizes)])
+    return markdown(rows)
+
+
 TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
     ("forward", (128,), "early", "turns that end when products have started", "0.99 / 1.00"),
     ("forward", (128,), "late", "turns that end when S is there", "1.00 / 1.00"),
@@ -382,7 +394,7 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "clusters, forward": lambda of: with_clusters(of, "forward"),
     "clusters, backward": lambda of: with_clusters(of, "backward"), "deferred": lambda of: over_prompt(of, "deferred"),
     "columns": lambda of: over_prompt(of, "columns"),
-    "tried in 10": tried_in_10,
+    "tried in 10": tried_in_10, "heads in a round": heads_in_a_round,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
