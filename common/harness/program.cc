@@ -371,8 +371,8 @@ Verdict verdict_of(const Rung& rung, const Options& options, const HostTensors& 
 }
 
 // {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches
-// as simt/trace/counts.h has them. One launch of each, on the inputs of a check. A rung that was wrong has "wrong", too.
-// Are all of them right?
+// as simt/trace/counts.h has them. One launch of each, on the inputs of a check. A rung that was wrong has "wrong",
+// too. Are all of them right?
 bool print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
   bool passed = true;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))

@@ -22,10 +22,10 @@ namespace {
 
 using attention::Rung;
 
-// Calls test(pass, its name, its share) for every direction of every rung; for one of them if WORKBOOK_PASS names it, as
-// in "online forward": ./workbook check asks for the one that an exercise is about; if it is "last", for the last forward
-// and the last backward. If it is "most", the others take one case in seven, each rung the ones after those of the rung
-// before it.
+// Calls test(pass, its name, its share) for every direction of every rung; for one of them if WORKBOOK_PASS names it,
+// as in "online forward": ./workbook check asks for the one that an exercise is about; if it is "last", for the last
+// forward and the last backward. If it is "most", the others take one case in seven, each rung the ones after those of
+// the rung before it.
 struct Share {
   size_t first = 0, each = 1;
 };
