@@ -112,15 +112,13 @@ class Folder(unittest.TestCase):
         return found
 
 
-class SomeKinds(Folder):
-    """One of each of these; All, which takes minutes, has all of them, and takes layers away."""
-
-    columns = {"no check of words": ()}  # so that all of it runs
-    kinds = ("channel", "files", "processes", "results")  # what a judge hears, and where a program may reach
+class OneOfEachKind(Folder):
+    columns = {"no check of words": ()}  # so that all of it runs; layers are taken away in All, which takes minutes
+    busy = ("resources-loop", "resources-memory")  # until the judge loses patience: resources-sleep does so without work
 
     def test_none_scores(self):
-        first = {name.partition("-")[0]: name for name in reversed(self.files)}
-        self.tried([first[kind] for kind in self.kinds])
+        kinds = {name.partition("-")[0]: name for name in reversed(self.files) if name not in self.busy}
+        self.tried(sorted(kinds.values()))
 
 
 class All(Folder):

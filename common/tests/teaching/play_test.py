@@ -1,4 +1,5 @@
-"""A whole course, played through: it is handed out, a student does a part of it, checks it, hands it in, and the class is graded."""
+"""A whole course, played through: it is handed out, a student does a part of it, checks it, hands it in, and the class is graded.
+The first week, until all is checked, is a test of the first tier."""
 
 import csv
 import json
@@ -94,6 +95,11 @@ class ACourse(unittest.TestCase):
         said = self.workbook(self.student, "check", status=int(right < len(handed_out)))
         self.assertIn(f"{right} of {len(handed_out)} right", said)
         self.assertEqual("05.rescale wrong" in said, "05.rescale" in handed_out)
+
+
+class AStudent(ACourse):
+    def test_from_the_handout_to_what_check_says(self):
+        self.hand_out_and_attempt(PLAN["weeks"][:1])
 
 
 class AClass(ACourse):
