@@ -13,20 +13,30 @@ PAGE = HERE.parents[2] / "simt" / "planted_mistakes.md"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FILES = ("mistakes_kernels.cu", "mistakes_host.cu", "mistakes_libraries.cu", "correct.cu")
 SECONDS = 15
-WORKERS = 12
-REFUSED = "too_much_static_shared"  # by nvcc, which makes no program of a file that has it
+WORKERS = 14
+# Cases that nvcc refuses: the words of theirs that it does not get to see, and what it sees
+REFUSED = {
+    "too_much_static_shared": ("large[13 * 1024]", "large[11 * 1024]"),
+    "operator_of_the_host": ("= -x[threadIdx.x]", "= x[threadIdx.x]"),
+    "member_of_the_host": ("[threadIdx.x].sum()", "[threadIdx.x].a"),
+}
 
 
 def made(file: str, place: Path) -> Path:
     for header in HERE.glob("*.h"):
         (place / header.name).write_text(header.read_text())
-    (place / file).write_text((HERE / file).read_text().replace("large[13 * 1024]", "large[11 * 1024]"))
+    source = (HERE / file).read_text()
+    for words, instead in REFUSED.values():
+        source = source.replace(words, instead)
+    (place / file).write_text(source)
     program = place / file.removesuffix(".cu")
-    subprocess.run(["nvcc", "-std=c++17", "-lineinfo", "-arch=native", "-rdc=true", "-o", program, place / file, "-lcublas"], check=True)
+    subprocess.run(["nvcc", "-std=c++17", "-lineinfo", "-arch=native", "-rdc=true", "-o", program, place / file, "-lcublas", "-lcurand"], check=True)
     return program
 
 
 def said(program: Path, case: str, tool: str) -> str:
+    if case in REFUSED:
+        return "nvcc"
     leaks = ["--leak-check", "full"] if (case, tool) == ("never_freed", "memcheck") else []  # most of the others leak, too
     command = ["compute-sanitizer", "--tool", tool, *leaks, program, case]
     try:
@@ -47,7 +57,7 @@ def main(asked: list) -> None:
     page = PAGE.read_text()
     open_rows = {row.replace(" ", "_") for row in re.findall(r"^\| ([a-z0-9 ]+) \| \w+ \| not asked", page, re.MULTILINE)}
     cases = {file: [case for case in re.findall(r"^CASE\((\w+)\)", (HERE / file).read_text(), re.MULTILINE)
-                    if case != REFUSED and (case in asked or file in asked if asked else case in open_rows)] for file in FILES}
+                    if (case in asked or file in asked if asked else case in open_rows)] for file in FILES}
     files = [file for file in FILES if cases[file]]
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(WORKERS) as pool:
         programs = list(pool.map(lambda file: made(file, Path(place)), files))
