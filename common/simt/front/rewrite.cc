@@ -1844,7 +1844,7 @@ class Rewriter {
     const std::string name(at(from));
     for (const std::string& each : declaration(statement_begin(functions_.back().open)).template_parameters) {
       const bool type = each.starts_with("class ") || each.starts_with("typename ") || each.starts_with("int ");
-      if (each.find("(*" + name + ")") == std::string::npos && (type || !each.ends_with(" " + name))) continue;
+      if (each.find("(* " + name + ")") == std::string::npos && (type || !each.ends_with(" " + name))) continue;
       edits_[from].before += "::simt::value_in_host_code(";
       edits_[from].after += ")";
     }
