@@ -213,7 +213,7 @@ MISTAKES = {
         "event_that_was_destroyed": "failed, and the program did not look: .* the event has been destroyed",
         "stream_that_was_destroyed": "kernel fill: its launch: the stream has been destroyed",
         "memory_from_before_a_reset": "of a 256-byte allocation that cudaDeviceReset() has freed",
-        "memory_freed_after_a_reset": "failed, and the program did not look: .* that cudaDeviceReset() has freed",
+        "memory_freed_after_a_reset": "failed, and the program did not look: .* that cudaDeviceReset.. has freed",
         "stream_from_before_a_reset": "kernel fill: its launch: the stream has been destroyed",
         "allocation_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
         "wait_in_a_capture": "failed, and the program did not look: .* not allowed while a stream is captured",
