@@ -231,8 +231,7 @@ std::string DeviceMemory::where(const void* address) {
     nearest = after;
   if (nearest == blocks_.end()) return "in device memory that was never allocated";
   const Block& block = nearest->second;
-  const std::string name =
-      "a " + std::to_string(block.bytes) + "-byte allocation" +
+  const std::string name = "a " + std::to_string(block.bytes) + "-byte allocation" +
                            (block.live       ? ""
                             : block.by_reset ? " that cudaDeviceReset() has freed"
                                              : " that was freed");

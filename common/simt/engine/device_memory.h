@@ -27,8 +27,8 @@ class DeviceMemory {
     std::size_t bytes;
     std::uintptr_t end;  // of its pages
     bool live;
-    bool managed = false;  // the host may touch it, too
-    bool awaited = false;  // but not before it has waited for a kernel
+    bool managed = false;   // the host may touch it, too
+    bool awaited = false;   // but not before it has waited for a kernel
     bool by_reset = false;  // not live: cudaDeviceReset() has freed it
   };
 

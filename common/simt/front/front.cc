@@ -42,7 +42,8 @@ void restricted(std::initializer_list<Restricted> parameters) {
       if (one->address == other->address && one->address != nullptr && (one->written || other->written) &&
           said.insert(worker->launch().kernel).second)
         noted("kernel " + kernel_name(worker->launch().kernel) + " gets one address for " + one->name + " and " +
-              other->name + ", which are __restrict__: nvcc may read through one of them before it has written through " +
+              other->name +
+              ", which are __restrict__: nvcc may read through one of them before it has written through " +
               "the other");
 }
 

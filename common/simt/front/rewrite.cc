@@ -1669,8 +1669,8 @@ class Rewriter {
     const Declaration d = declaration(keyword);
     Place type = keyword + 1, name = type;
     while (at(type) == "alignas" || takes_parentheses(at(type))) type = past(type + 1);
-    static const std::set<std::string_view> plain = {"float", "double", "int",   "unsigned", "char",    "half",
-                                                     "long",  "short",  "bool",  "float2",   "float4",  "int2",
+    static const std::set<std::string_view> plain = {"float", "double", "int",    "unsigned", "char",    "half",
+                                                     "long",  "short",  "bool",   "float2",   "float4",  "int2",
                                                      "int4",  "size_t", "signed", "volatile", "uint32_t"};
     if (d.variables.empty() || plain.contains(at(type)) || has(keyword, end, "{") || has(keyword, end, "=")) return;
     while (name < end && (at(name) != d.variables.front() || is_word(name + 1) || at(name + 1) == "<")) ++name;
@@ -1678,8 +1678,8 @@ class Rewriter {
     const std::string object = "[[maybe_unused]] static thread_local const bool simt_object_";
     std::string names;
     for (const std::string_view each : d.variables) names += (names.empty() ? "" : ", ") + std::string(each);
-    edits_[begin].before += object + std::to_string(objects_++) + " = ::simt::before_object<" + words(type, name) +
-                            ">(); ";
+    edits_[begin].before +=
+        object + std::to_string(objects_++) + " = ::simt::before_object<" + words(type, name) + ">(); ";
     edits_[end].after += " " + object + std::to_string(objects_++) + " = ::simt::behind_objects(" + names + ");";
   }
 
