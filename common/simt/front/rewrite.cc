@@ -622,9 +622,21 @@ class Rewriter {
         cast(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
+      else if (text == "threadIdx" || text == "blockIdx" || text == "blockDim" || text == "gridDim")
+        note_change(i);
       note_call(i);
       note_mention(i);
     }
+  }
+
+  // `threadIdx.x += 32`, which nobody may do.
+  void note_change(Place i) {
+    if (!in_function() || !scopes_.back().device || at(i + 1) != "." || at(i - 1) == "." || at(i - 1) == "->") return;
+    const std::string_view op = at(i + 3);
+    const bool assigns = op == "=" && at(i + 4) != "=";
+    const bool combined = (op == "+" || op == "-" || op == "*" || op == "/" || op == "%") && at(i + 4) == "=";
+    if (assigns || combined || ((op == "+" || op == "-") && at(i + 4) == op && (at(i + 5) == ";" || at(i + 5) == ")")))
+      wrong(i, "device code changes " + std::string(at(i)) + "." + std::string(at(i + 2)) + ", which it can only read");
   }
 
   // --- Casts to integers, which a GPU does its own way where the number does not fit ---
@@ -968,9 +980,33 @@ class Rewriter {
   }
 
   void find_calls_of_the_host() {
-    static const std::set<std::string_view> of_the_library = {
-        "rand",   "srand",   "time", "fprintf", "sprintf", "puts",  "fopen",   "fclose", "scanf",
-        "fscanf", "getchar", "exit", "calloc",  "realloc", "fputs", "putchar", "atoi",   "atof"};
+    static const std::set<std::string_view> of_the_library = {"rand",
+                                                              "srand",
+                                                              "time",
+                                                              "fprintf",
+                                                              "sprintf",
+                                                              "puts",
+                                                              "fopen",
+                                                              "fclose",
+                                                              "scanf",
+                                                              "fscanf",
+                                                              "getchar",
+                                                              "exit",
+                                                              "calloc",
+                                                              "realloc",
+                                                              "fputs",
+                                                              "putchar",
+                                                              "atoi",
+                                                              "atof",
+                                                              "cudaMemcpy",
+                                                              "cudaMemset",
+                                                              "cudaMemcpyToSymbol",
+                                                              "cudaMemcpyFromSymbol",
+                                                              "cudaMallocManaged",
+                                                              "cudaMallocHost",
+                                                              "cudaHostAlloc",
+                                                              "cudaStreamSynchronize",
+                                                              "cudaEventSynchronize"};
     static const std::set<std::string_view> constant_on_the_host = {"max", "min", "clamp", "swap"};
     for (const Place i : exceptions_) wrong(i, std::string(at(i)) + ": device code has no exceptions");
     for (const auto& [call, body] : calls_) {
