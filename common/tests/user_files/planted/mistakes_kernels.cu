@@ -887,7 +887,7 @@ struct Sum {
   __device__ Sum() : value(0) {}
 };
 __global__ void sum_of_objects(float* x) {
-  __shared__ Sum sum;  // whose constructor does not run
+  __shared__ Sum sum;                     // whose constructor does not run
   atomicAdd(&sum.value, x[threadIdx.x]);  // shared_object_that_nobody_made
   __syncthreads();
   x[threadIdx.x] = sum.value;
