@@ -1992,6 +1992,7 @@ class Rewriter {
       if (next < code_.size() && code_[next] == i) {
         const Edit& edit = edits_[next++];
         if (edit.before.starts_with(':') && out.ends_with(':')) out += ' ';  // behind a label
+        if (edit.text.starts_with('_') && out.ends_with('"')) out += ' ';    // extern "C"__global__
         out += edit.before;
         out += edit.replaced ? std::string_view(edit.text) : tokens_[i].text;
         out += edit.after;

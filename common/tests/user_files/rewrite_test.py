@@ -213,6 +213,10 @@ class Declarations(unittest.TestCase):
                 self.assertNotIn("on_this_side", rewritten(functions + text))
         self.assertNotIn("in_host_code", rewritten(functions).replace("F a", "") + rewritten(functions + "__device__ F a = f, b[] = {f};"))
 
+    def test_behind_a_text(self):
+        self.assertIn('extern "C" __attribute__', rewritten('extern "C"__global__ void k() {}'))
+        self.assertEqual(rewritten('auto a = "b"s, c = "d"_e;'), 'auto a = "b"s, c = "d"_e;')
+
     def test_of_template_arguments_that_a_launch_gives(self):
         for parameter, given in {"F f": True, "int (*f)(int)": True, "Mode f": True, "auto f": True, "int f": False,
                                  "class f": False, "F g": False}.items():
