@@ -25,4 +25,6 @@ cudaStream_t make_stream(bool blocking);  // a new one
 cudaError_t check_stream(const char* call, cudaStream_t stream);
 cudaError_t check_event(const char* call, cudaEvent_t event);
 
+void nothing_lives_on();  // of all that a program has allocated, and of these: cudaDeviceReset()
+
 }  // namespace simt

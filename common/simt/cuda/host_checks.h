@@ -33,7 +33,7 @@ void copied_to_host(const Transfer& transfer, const void* to, const void* from, 
 void kernel_allocated(void* memory, std::size_t bytes);
 void kernel_freed();
 void library_reads(const char* call, const void* from, std::size_t bytes);  // all of it, or a part
-void all_freed();                                                           // cudaDeviceReset()
+void all_freed();                                                           // by cudaDeviceReset()
 
 // Pinned memory, in pages of its own; null if there is none, or if the program is not watched.
 void* allocate_pinned(std::size_t bytes);

@@ -44,6 +44,10 @@ class Live {
     const std::lock_guard lock(mutex_);
     return all_.contains(handle);
   }
+  void all_destroyed() {
+    const std::lock_guard lock(mutex_);
+    all_.clear();
+  }
 
  private:
   std::mutex mutex_;
@@ -144,6 +148,18 @@ cudaError_t simt::check_event(const char* call, cudaEvent_t event) {
   return fail(cudaErrorInvalidResourceHandle, std::string(call) + (event == nullptr ? ": a null event"
                                                                                     : ": the event has been destroyed, "
                                                                                       "or was never created"));
+}
+
+void simt::nothing_lives_on() {
+  DeviceMemory& memory = DeviceMemory::instance();
+  for (const DeviceMemory::Block& block : memory.live()) {
+    if (KernelHeap::instance().has(block.start)) continue;
+    auto* const pointer = reinterpret_cast<void*>(block.start);
+    host_checks::freeing(pointer);
+    memory.free(pointer, true);
+  }
+  streams().all_destroyed();
+  events().all_destroyed();
 }
 
 cudaStream_t simt::make_stream(bool blocking) {

@@ -152,7 +152,7 @@ void read_only(const void* from, std::size_t bytes);  // by __ldg()
 void registers_read(const void* first, int count);
 void registers_written(const void* first, int count);
 void note_update(const void* pc, const void* p, std::size_t bytes);
-void atomics_are_of_block(bool are);  // from now on
+void atomics_are_of_block(bool are);  // from now on; fences, too
 void watch(const char* name, std::int64_t row, std::int64_t column, float value, bool is_share);
 void watch_step(const char* name);
 float peek(const float* from);  // no access of the kernel's: it is not counted
@@ -224,7 +224,11 @@ requires simt::is_shuffled<T> T __shfl_xor_sync(unsigned mask, T value, int lane
 }
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+inline void __threadfence_block() {
+  simt::atomics_are_of_block(true);
+  __atomic_thread_fence(__ATOMIC_ACQ_REL);
+  simt::atomics_are_of_block(false);
+}
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 // Loads past one of the caches, which the engine does not have.

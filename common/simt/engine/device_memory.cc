@@ -94,7 +94,7 @@ void* DeviceMemory::allocate(std::size_t bytes, bool filled) {
   return reinterpret_cast<void*>(pages + size - aligned);
 }
 
-std::string DeviceMemory::free(void* pointer) {
+std::string DeviceMemory::free(void* pointer, bool by_reset) {
   const std::lock_guard lock(mutex_);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const auto block = at_or_before(address);
@@ -103,10 +103,12 @@ std::string DeviceMemory::free(void* pointer) {
     return std::to_string(address - block->second.start) + " bytes into a " + std::to_string(block->second.bytes) +
            "-byte allocation, not its start";
   if (!block->second.live)
-    return "a " + std::to_string(block->second.bytes) + "-byte allocation that was freed already";
+    return "a " + std::to_string(block->second.bytes) + "-byte allocation that " +
+           (block->second.by_reset ? "cudaDeviceReset() has freed" : "was freed already");
   // Gives the pages back, keeps the addresses.
   reserve(block->first, block->second.end - block->first, MAP_PRIVATE | MAP_FIXED);
   block->second.live = false;
+  block->second.by_reset = by_reset;
   allocated_ -= block->second.bytes;
   return "";
 }
@@ -229,8 +231,10 @@ std::string DeviceMemory::where(const void* address) {
     nearest = after;
   if (nearest == blocks_.end()) return "in device memory that was never allocated";
   const Block& block = nearest->second;
-  const std::string name =
-      "a " + std::to_string(block.bytes) + "-byte allocation" + (block.live ? "" : " that was freed");
+  const std::string name = "a " + std::to_string(block.bytes) + "-byte allocation" +
+                           (block.live       ? ""
+                            : block.by_reset ? " that cudaDeviceReset() has freed"
+                                             : " that was freed");
   if (a < block.start) return bytes_text(block.start - a) + " before the start of " + name;
   if (a < block.start + block.bytes) return "at byte " + std::to_string(a - block.start) + " of " + name;
   return "at byte " + std::to_string(a - block.start) + ", " + bytes_text(a - block.start - block.bytes) +

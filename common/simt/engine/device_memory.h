@@ -27,15 +27,16 @@ class DeviceMemory {
     std::size_t bytes;
     std::uintptr_t end;  // of its pages
     bool live;
-    bool managed = false;  // the host may touch it, too
-    bool awaited = false;  // but not before it has waited for a kernel
+    bool managed = false;   // the host may touch it, too
+    bool awaited = false;   // but not before it has waited for a kernel
+    bool by_reset = false;  // not live: cudaDeviceReset() has freed it
   };
 
   // Memory for `bytes` > 0, filled with 0xFF or, if it need not be, 0; null if there are no addresses or pages left.
   void* allocate(std::size_t bytes, bool filled = true);
 
   // Empty if the allocation was freed; else what is wrong with the pointer.
-  std::string free(void* pointer);
+  std::string free(void* pointer, bool by_reset = false);
 
   // Is the address in the reserved range, allocated or not?
   bool contains(const void* address) const;

@@ -181,6 +181,7 @@ class Worker {
     made.of_block = atomics_of_block_;
     observe(&Observer::accessed, made);
   }
+  bool atomics_are_of_block() const { return atomics_of_block_; }
   void atomics_are_of_block(bool are) { atomics_of_block_ = are; }  // from now on
   // One that a GPU makes in one piece.
   void tell_of_whole_access(const void* pc, const void* pointer, std::size_t size, Access access,
@@ -195,6 +196,7 @@ class Worker {
   // Has the current thread's warp started products of wgmma that it has not waited for?
   bool products_under_way() const { return hopper_.used && hopper_.products.under_way(current_->number / 32); }
   bool computing() const { return computing_ || telling_; }  // and what is accessed is no access of the kernel's
+  void computes(bool now) { computing_ = now; }
 
   // The blocks of the cluster that this block is in, by rank: usually it alone. And what is not known of their shared
   // memory by one block alone: whose an address is, null if nobody's; its place when all of it is laid out in one

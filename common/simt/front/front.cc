@@ -1,5 +1,6 @@
 #include "simt/front/front.h"
 
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <string>
@@ -31,6 +32,31 @@ const void* dry_called() { return address; }
 
 bool in_kernel() { return worker != nullptr && worker->in_kernel(); }
 
+void restricted(std::initializer_list<Restricted> parameters) {
+  if (!watching()) return;
+  static std::mutex mutex;
+  static auto& said = *new std::set<const void*>;
+  const std::lock_guard lock(mutex);
+  for (const Restricted* one = parameters.begin(); one != parameters.end(); ++one)
+    for (const Restricted* other = one + 1; other != parameters.end(); ++other)
+      if (one->address == other->address && one->address != nullptr && (one->written || other->written) &&
+          said.insert(worker->launch().kernel).second)
+        noted("kernel " + kernel_name(worker->launch().kernel) + " gets one address for " + one->name + " and " +
+              other->name +
+              ", which are __restrict__: nvcc may read through one of them before it has written through " +
+              "the other");
+}
+
+void construction_begins() {
+  if (in_kernel()) worker->computes(true);
+}
+
+void construction_ends(void* object, std::size_t bytes) {
+  if (!in_kernel()) return;
+  worker->computes(false);
+  std::memset(object, 0xff, bytes);
+}
+
 bool on_the_host() { return worker == nullptr && main_has_begun(); }
 
 void host_function_in_kernel(const char* name, const void* caller) {
@@ -40,6 +66,7 @@ void host_function_in_kernel(const char* name, const void* caller) {
 }
 
 void own_function_in_kernel(const char* name, const char* file, int line) {
+  if (worker->computing()) return;  // the constructor of a shared object
   worker->fail(cudaErrorIllegalAddress, &worker->current(), text(Site{file, line}),
                std::string("a kernel calls ") + name + "(), which is the host's: it needs __host__ __device__");
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 
@@ -117,6 +118,44 @@ decltype(auto) in_host_code(T&& named, const char* file = __builtin_FILE(), int 
         address_in_host_code(reinterpret_cast<const void*>(&named), file, line));
   else
     return std::forward<T>(named);
+}
+
+// The same of a value: a function pointer that a function of the host has as its template's argument.
+template <class T>
+T value_in_host_code(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if constexpr (std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>)
+    return reinterpret_cast<T>(address_in_host_code(reinterpret_cast<const void*>(value), file, line));
+  else
+    return value;
+}
+
+// Around a shared object. Its constructor does not run on a GPU (nvcc says so in a warning). Here it does, when an OS
+// thread comes there for the first time; nobody hears of it, and what it leaves is poison, as all shared memory.
+void construction_begins();
+void construction_ends(void* object, std::size_t bytes);
+template <class T>
+constexpr bool is_constructed = !std::is_trivially_default_constructible_v<std::remove_all_extents_t<T>>;
+template <class T>
+constexpr bool before_object() {
+  if constexpr (is_constructed<T>) construction_begins();
+  return true;
+}
+template <class... T>
+constexpr bool behind_objects(T&... objects) {
+  if constexpr ((is_constructed<T> || ...))
+    (construction_ends(const_cast<std::remove_cv_t<T>*>(__builtin_addressof(objects)), sizeof objects), ...);
+  return true;
+}
+
+// Parameters of a kernel with __restrict__, of which at least one may be written through.
+struct Restricted {
+  const char* name;
+  const volatile void* address;
+  bool written;
+};
+void restricted(std::initializer_list<Restricted> parameters);
+inline bool is_first_thread() {
+  return threadIdx.x + threadIdx.y + threadIdx.z + blockIdx.x + blockIdx.y + blockIdx.z == 0;
 }
 
 // Of a device variable, host code has the address of its own shadow, which it gives to a kernel here.

@@ -622,9 +622,21 @@ class Rewriter {
         cast(i);
       else if (text == "main" && at(i + 1) == "(" && scopes_.empty() && i > 0 && is_word(i - 1))
         has_main_ = true;
+      else if (text == "threadIdx" || text == "blockIdx" || text == "blockDim" || text == "gridDim")
+        note_change(i);
       note_call(i);
       note_mention(i);
     }
+  }
+
+  // `threadIdx.x += 32`, which nobody may do.
+  void note_change(Place i) {
+    if (!in_function() || !scopes_.back().device || at(i + 1) != "." || at(i - 1) == "." || at(i - 1) == "->") return;
+    const std::string_view op = at(i + 3);
+    const bool assigns = op == "=" && at(i + 4) != "=";
+    const bool combined = (op == "+" || op == "-" || op == "*" || op == "/" || op == "%") && at(i + 4) == "=";
+    if (assigns || combined || ((op == "+" || op == "-") && at(i + 4) == op && (at(i + 5) == ";" || at(i + 5) == ")")))
+      wrong(i, "device code changes " + std::string(at(i)) + "." + std::string(at(i + 2)) + ", which it can only read");
   }
 
   // --- Casts to integers, which a GPU does its own way where the number does not fit ---
@@ -887,6 +899,22 @@ class Rewriter {
                                        [&](const Own& own) { return own.name == name && own.function == function; });
   }
 
+  // Parameters that promise that nobody else writes what they point to.
+  void note_restricted(const Declaration& d) {
+    if (d.body == nowhere) return;
+    std::string all;
+    int written = 0, restricted = 0;
+    for (const auto& [from, to] : split(d.parameters + 1, past(d.parameters) - 1)) {
+      if (!is_word(to - 1) || (at(to - 2) != "__restrict__" && at(to - 2) != "__restrict")) continue;
+      const bool constant = has(from, to, "const");
+      ++restricted;
+      written += !constant;
+      all += ", {\"" + std::string(at(to - 1)) + "\", " + std::string(at(to - 1)) + (constant ? ", false}" : ", true}");
+    }
+    if (restricted > 1 && written > 0)
+      edits_[d.body].after += " if (::simt::is_first_thread()) ::simt::restricted({" + all.substr(2) + "});";
+  }
+
   // --- What only the host has ---
 
   // Whether the lines behind the directive are of a header of the engine's.
@@ -952,9 +980,33 @@ class Rewriter {
   }
 
   void find_calls_of_the_host() {
-    static const std::set<std::string_view> of_the_library = {
-        "rand",   "srand",   "time", "fprintf", "sprintf", "puts",  "fopen",   "fclose", "scanf",
-        "fscanf", "getchar", "exit", "calloc",  "realloc", "fputs", "putchar", "atoi",   "atof"};
+    static const std::set<std::string_view> of_the_library = {"rand",
+                                                              "srand",
+                                                              "time",
+                                                              "fprintf",
+                                                              "sprintf",
+                                                              "puts",
+                                                              "fopen",
+                                                              "fclose",
+                                                              "scanf",
+                                                              "fscanf",
+                                                              "getchar",
+                                                              "exit",
+                                                              "calloc",
+                                                              "realloc",
+                                                              "fputs",
+                                                              "putchar",
+                                                              "atoi",
+                                                              "atof",
+                                                              "cudaMemcpy",
+                                                              "cudaMemset",
+                                                              "cudaMemcpyToSymbol",
+                                                              "cudaMemcpyFromSymbol",
+                                                              "cudaMallocManaged",
+                                                              "cudaMallocHost",
+                                                              "cudaHostAlloc",
+                                                              "cudaStreamSynchronize",
+                                                              "cudaEventSynchronize"};
     static const std::set<std::string_view> constant_on_the_host = {"max", "min", "clamp", "swap"};
     for (const Place i : exceptions_) wrong(i, std::string(at(i)) + ": device code has no exceptions");
     for (const auto& [call, body] : calls_) {
@@ -1290,7 +1342,7 @@ class Rewriter {
   }
 
   // An operator or a member function of the host's, which nobody finds by its name. Not what the engine calls when it
-  // copies arguments: constructors, destructors, conversions.
+  // copies and converts arguments: constructors that do so, destructors, conversions.
   void note_own(const Declaration& d, bool member) {
     const Place name = d.is_operator ? name_of_operator(d) : d.parameters - 1;
     if (d.is_operator) {
@@ -1302,9 +1354,26 @@ class Rewriter {
     while (at(type) == "template" && at(type + 1) == "<" && close_of_angle(type + 1) != nowhere)
       type = close_of_angle(type + 1) + 1;
     while (specifiers.contains(at(type))) ++type;
-    if (type == name || has(d.begin, name, "::")) return;  // of a class that says elsewhere what it is for
+    if (has(d.begin, name, "::")) return;  // of a class that says elsewhere what it is for
     std::string said = d.is_operator ? words(name, d.parameters) : std::string(d.name);
+    if (type == name) {
+      if (at(name - 1) == "~" || has(d.parameters, past(d.parameters), d.name) || converts(d)) return;
+      said += "::" + said;
+    }
     if (member || !operators_of_the_device_.contains(said)) own_functions_.push_back({d.name, said, d.body});
+  }
+
+  // Whether a constructor may make a kernel's argument of another one, or its default argument, when the kernel has
+  // begun: deduced() has it so.
+  bool converts(const Declaration& d) const {
+    const auto all = split(d.parameters + 1, past(d.parameters) - 1);
+    const auto needed =
+        std::count_if(all.begin(), all.end(), [&](const auto& each) { return !has(each.first, each.second, "="); });
+    const bool of_one = !all.empty() && needed <= 1 && !has(d, "explicit");
+    return std::any_of(known_.begin(), known_.end(), [&](const auto& each) {
+      const Known& known = each.second;
+      return known.default_arguments || (of_one && (known.template_parameters > 0 || known.parameter_types.size() > 1));
+    });
   }
 
   // Those whose names stand somewhere as a value; and lambdas that capture nothing.
@@ -1522,7 +1591,7 @@ class Rewriter {
       replace(i, "__attribute__((noinline, noclone))");
       if (d.is_function && !scopes_.empty() && scopes_.back().kind == Scope::type && !has(d, "friend"))
         wrong(i, "the kernel " + std::string(d.name) + "() is a member of a class: nvcc takes kernels outside classes");
-      if (d.is_function) note_kernel(d, i);
+      if (d.is_function) note_kernel(d, i), note_restricted(d);
       return;
     }
     if (d.is_function) {
@@ -1619,13 +1688,35 @@ class Rewriter {
       if (at(k) == "[" || at(k) == "=") break;
     }
     if (outside) return dynamic_shared(i, begin, end);
-    if (in_function()) edits_[begin].before += guard("static thread_local __attribute__((used, aligned(16))) ", "");
+    if (in_function()) {
+      edits_[begin].before += guard("static thread_local __attribute__((used, aligned(16))) ", "");
+      leave_out_constructors(i, begin, end);
+    }
     replace(i, "static thread_local __attribute__((abi_tag(\"shared\"), aligned(16)))");
     for (Place k = i + 1; k < end && at(k) != "["; ++k) {
       if (at(k) != "alignas" || at(k + 1) != "(") continue;
       edits_[i].before += words(k, past(k + 1)) + " ";  // behind a type, C++ has no attribute
       remove(k, past(k + 1));
     }
+  }
+
+  // Of shared objects, between the keyword and the end: front.h says how.
+  void leave_out_constructors(Place keyword, Place begin, Place end) {
+    const Declaration d = declaration(keyword);
+    Place type = keyword + 1, name = type;
+    while (at(type) == "alignas" || takes_parentheses(at(type))) type = past(type + 1);
+    static const std::set<std::string_view> plain = {"float", "double", "int",    "unsigned", "char",    "half",
+                                                     "long",  "short",  "bool",   "float2",   "float4",  "int2",
+                                                     "int4",  "size_t", "signed", "volatile", "uint32_t"};
+    if (d.variables.empty() || plain.contains(at(type)) || has(keyword, end, "{") || has(keyword, end, "=")) return;
+    while (name < end && (at(name) != d.variables.front() || is_word(name + 1) || at(name + 1) == "<")) ++name;
+    if (name <= type || name >= end) return;
+    const std::string object = "[[maybe_unused]] static thread_local const bool simt_object_";
+    std::string names;
+    for (const std::string_view each : d.variables) names += (names.empty() ? "" : ", ") + std::string(each);
+    edits_[begin].before +=
+        object + std::to_string(objects_++) + " = ::simt::before_object<" + words(type, name) + ">(); ";
+    edits_[end].after += " " + object + std::to_string(objects_++) + " = ::simt::behind_objects(" + names + ");";
   }
 
   void dynamic_shared(Place keyword, Place begin, Place end) {
@@ -1769,6 +1860,7 @@ class Rewriter {
     if (at(close + 3) != "(" || (!scopes_.empty() && scopes_.back().device)) return;
     for (const auto& [from, to] : split(close + 4, past(close + 3) - 1)) {
       by_its_name(from, to);
+      value_parameter(from, to);
       if (!relaxed_ && !of_the_engine_[i]) lambda_argument(from, to);
     }
   }
@@ -1780,6 +1872,18 @@ class Rewriter {
       return;
     wrong(name, "a kernel has " + std::string(at(name)) +
                     "() as a template argument, which is the host's: it needs __device__");
+  }
+
+  // F of `template <Function F>` around the launch: a device function's address, it may be.
+  void value_parameter(Place from, Place to) {
+    if (from + 1 != to || !is_word(from) || functions_.empty()) return;
+    const std::string name(at(from));
+    for (const std::string& each : declaration(statement_begin(functions_.back().open)).template_parameters) {
+      const bool type = each.starts_with("class ") || each.starts_with("typename ") || each.starts_with("int ");
+      if (each.find("(* " + name + ")") == std::string::npos && (type || !each.ends_with(" " + name))) continue;
+      edits_[from].before += "::simt::value_in_host_code(";
+      edits_[from].after += ")";
+    }
   }
 
   // A device variable's address, `table`, `&counter` or `&table[n]`, that host code gives to a kernel.
@@ -1888,6 +1992,7 @@ class Rewriter {
       if (next < code_.size() && code_[next] == i) {
         const Edit& edit = edits_[next++];
         if (edit.before.starts_with(':') && out.ends_with(':')) out += ' ';  // behind a label
+        if (edit.text.starts_with('_') && out.ends_with('"')) out += ' ';    // extern "C"__global__
         out += edit.before;
         out += edit.replaced ? std::string_view(edit.text) : tokens_[i].text;
         out += edit.after;
@@ -1938,7 +2043,7 @@ class Rewriter {
   std::vector<Wrong> mistakes_;
   bool has_main_ = false;
   bool by_pointer_ = false;  // kernels are launched by their addresses
-  int variables_ = 0, guards_ = 0;
+  int variables_ = 0, guards_ = 0, objects_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "simt/cuda.h"
+#include "simt/engine/error.h"
 #include "simt/engine/pace.h"
 #include "simt/trace/counts.h"
 
@@ -33,7 +34,7 @@ class Traced {
     launches_ = trace_end();
     mistakes_ = failed_launches();
     mistakes_.erase(mistakes_.begin(), mistakes_.begin() + before);
-    cudaDeviceReset();  // the next test starts as if there had been no mistake
+    breaks(cudaSuccess);  // the next test starts as if there had been no mistake
   }
 
   const std::vector<LaunchCounts>& launches() const { return launches_; }  // those without a mistake

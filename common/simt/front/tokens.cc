@@ -109,7 +109,7 @@ class Reader {
     for (++at_; at_ < text_.size() && peek() != quote && peek() != '\n'; ++at_)
       if (peek() == '\\') ++at_;
     at_ = std::min(at_ + 1, text_.size());
-    while (in_word(peek())) ++at_;  // a suffix: "name"s
+    while (in_word(peek()) && !starts("__")) ++at_;  // a suffix: "name"s; but not in extern "C"__global__
     return quote == '"' ? Kind::string : Kind::character;
   }
 

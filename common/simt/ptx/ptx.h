@@ -27,11 +27,21 @@ struct PtxArgument {
   const char* name;
 };
 template <char constraint, class T>
+constexpr bool is_of_constraint =
+    !std::is_arithmetic_v<T> || (std::is_floating_point_v<T> == (constraint == 'f' || constraint == 'd') &&
+                                 sizeof(T) == (constraint == 'h'                        ? 2
+                                               : constraint == 'r' || constraint == 'f' ? 4
+                                                                                        : 8));
+template <char constraint, class T>
 PtxArgument<constraint, T&, false, true> ptx_out(T& variable, const char* name = nullptr) {
+  static_assert(is_of_constraint<constraint, T>,
+                "the variable of an operand of PTX is of another type than its letter");
   return {variable, name};
 }
 template <char constraint, class T>
 PtxArgument<constraint, T&, true, true> ptx_inout(T& variable, const char* name = nullptr) {
+  static_assert(is_of_constraint<constraint, T>,
+                "the variable of an operand of PTX is of another type than its letter");
   return {variable, name};
 }
 template <char constraint, class T>

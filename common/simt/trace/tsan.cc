@@ -152,21 +152,19 @@ extern "C" void __tsan_vptr_update(void** address, void*) {
   if (by_kernel) simt::HostObjects::instance().made_by_kernel(address);
 }
 extern "C" void __tsan_vptr_read(void**) {}
-// __threadfence_block() is the one that is not sequentially consistent (cuda/thread.h).
-extern "C" void __tsan_atomic_thread_fence(int order) {
-  if (simt::worker != nullptr && simt::worker->in_kernel() && !simt::worker->computing())
-    simt::worker->observe(&simt::Observer::fence, order == __ATOMIC_ACQ_REL);
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-extern "C" void __tsan_atomic_signal_fence(int) {}
 
 // An atomic operation that releases is one behind a fence.
 namespace {
 void releases(int order) {
   if (order >= __ATOMIC_RELEASE && simt::worker != nullptr && simt::worker->in_kernel() && !simt::worker->computing())
-    simt::worker->observe(&simt::Observer::fence, false);
+    simt::worker->observe(&simt::Observer::fence, simt::worker->atomics_are_of_block());
 }
 }  // namespace
+extern "C" void __tsan_atomic_thread_fence(int) {
+  releases(__ATOMIC_SEQ_CST);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+extern "C" void __tsan_atomic_signal_fence(int) {}
 
 #define UPDATE(bits, name, access, operation)                                                                \
   extern "C" std::uint##bits##_t __tsan_atomic##bits##_##name(std::uint##bits##_t* p, std::uint##bits##_t v, \

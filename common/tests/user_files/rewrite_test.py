@@ -99,11 +99,20 @@ class Declarations(unittest.TestCase):
         shared = '__attribute__((abi_tag("shared"), aligned(16)))'
         guard = 'static thread_local __attribute__((used, aligned(16))) char simt_guard_0[128];'
         dynamic = "(::simt::dynamic_shared_memory());"
+        once = "[[maybe_unused]] static thread_local const bool simt_object_"
+        before = f"{guard} {once}0 = ::simt::before_object<{{}}>();"
+        behind = f" {once}1 = ::simt::behind_objects({{}});"
         for declaration, becomes in {
             "__shared__ float a[2][3], b;": f"{guard} static thread_local {shared} float a[2][3], b;",
             "static __shared__ int a;": f"{guard} static thread_local {shared} int a;",
-            "__shared__ alignas(16) T a[4];": f"{guard} alignas(16) static thread_local {shared} T a[4];",
-            "__shared__ __align__(8) T a[4];": f"{guard} static thread_local {shared} __attribute__((aligned(8))) T a[4];",
+            "__shared__ alignas(16) T a[4];":
+                f"{before.format('T')} alignas(16) static thread_local {shared} T a[4];" + behind.format("a"),
+            "__shared__ __align__(8) float a[4];":
+                f"{guard} static thread_local {shared} __attribute__((aligned(8))) float a[4];",
+            "__shared__ const n::T<int, 3> *a, b;":
+                f"{before.format('const n::T<int,3>*')} static thread_local {shared} const n::T<int, 3> *a, b;" +
+                behind.format("a, b"),
+            "__shared__ struct { int n; } a;": f"{guard} static thread_local {shared} struct {{ int n; }} a;",
             "extern __shared__ float a[];": f"float (&a)[] = *reinterpret_cast<float (*)[]>{dynamic}",
             "extern __shared__ __align__(16) unsigned char a[];":
                 f"unsigned char (&a)[] = *reinterpret_cast<unsigned char (*)[]>{dynamic}",
@@ -188,7 +197,8 @@ class Declarations(unittest.TestCase):
             "void host(int a, F b = f);": "void host(int a, F b = ::simt::on_this_side<false>(f));",
             "struct S { F a = both, b{g<int>}; S() : a(f) {} };":
                 "struct S { F a = ::simt::on_this_side<true>(both), b{::simt::on_this_side<false>(g<int>)}; "
-                "S() : a(::simt::on_this_side<false>(f)) {} };",
+                "S() : a(::simt::on_this_side<false>(f)) { if (::simt::in_kernel()) "
+                '::simt::own_function_in_kernel("S::S", __builtin_FILE(), __builtin_LINE());} };',
         }.items():
             with self.subTest(text):
                 self.assertTrue(rewritten(functions + text).endswith(becomes), rewritten(functions + text))
@@ -202,6 +212,38 @@ class Declarations(unittest.TestCase):
             with self.subTest(text):
                 self.assertNotIn("on_this_side", rewritten(functions + text))
         self.assertNotIn("in_host_code", rewritten(functions).replace("F a", "") + rewritten(functions + "__device__ F a = f, b[] = {f};"))
+
+    def test_behind_a_text(self):
+        self.assertIn('extern "C" __attribute__', rewritten('extern "C"__global__ void k() {}'))
+        self.assertEqual(rewritten('auto a = "b"s, c = "d"_e;'), 'auto a = "b"s, c = "d"_e;')
+
+    def test_of_template_arguments_that_a_launch_gives(self):
+        for parameter, given in {"F f": True, "int (*f)(int)": True, "Mode f": True, "auto f": True, "int f": False,
+                                 "class f": False, "F g": False}.items():
+            with self.subTest(parameter):
+                found = rewritten(f"template <{parameter}> void host(float* x) {{ k<<<1, 2>>>(x, f, f + 1); }}")
+                self.assertIn("(x, ::simt::value_in_host_code(f), f + 1)" if given else "(x, f, f + 1)", found)
+
+    def test_of_constructors(self):
+        guard = ' if (::simt::in_kernel()) ::simt::own_function_in_kernel("S::S", __builtin_FILE(), __builtin_LINE());'
+        kernels = {"plain": "__global__ void k(S x) {} ", "template": "template <class T> __global__ void k(T x) {} ",
+                   "default": "__global__ void k(S x = S(1, 2)) {} "}
+        for constructor, guarded in {
+            "S() {}": ("plain", "template"), "S(int a, int b = 2) : a(a), b(b) {}": ("plain",), "S(int a, int b) {}": ("plain", "template"),
+            "explicit S(int a) {}": ("plain", "template"), "S(const S& a) {}": (), "S(S* next, int a) {}": (), "~S() {}": (),
+            "__host__ __device__ S() {}": (), "__device__ S(int a) {}": (), "constexpr S(int a, int b) {}": (), "S() = default;": ()
+        }.items():
+            for kind, kernel in kernels.items():
+                with self.subTest(constructor, kernel=kind):
+                    found = rewritten(f"struct S {{ int a, b; {constructor} }}; {kernel}")
+                    self.assertEqual(guard.strip() in found, kind in guarded, found)
+
+    def test_of_restricted_parameters(self):
+        said = 'if (::simt::is_first_thread()) ::simt::restricted({{"a", a, false}, {"b", b, true}});'
+        for parameters, told in {"const int* __restrict__ a, int* __restrict b": True, "const int* __restrict__ a, int* b": False,
+                                 "const int* __restrict__ a, const int* __restrict__ b": False, "int* a, int* b": False}.items():
+            with self.subTest(parameters):
+                self.assertEqual(said in rewritten(f"__global__ void k({parameters}, int n) {{ }}"), told)
 
     def test_of_device_variables_that_a_launch_names(self):
         variables = "__device__ int n; __constant__ float t[4]; __managed__ int m[2]; __global__ void k(F...); "
@@ -233,8 +275,8 @@ class Declarations(unittest.TestCase):
                 f"struct P {{ int* q; P() : q({new} int(1)) {{ ::simt::kernel_delete % q; }} }};",
             "struct P { P(); void* q; }; __device__ P::P() : q{malloc(4)} { free(q); }":
                 "struct P { P(); void* q; }; P::P() : q{::simt::kernel_malloc(4)} { ::simt::kernel_free(q); }",
-            "struct P { int* q = new int; int* r{new int}; __device__ ~P(); P() : r(new int) {} P(const P&) = delete; };":
-                f"struct P {{ int* q = {new} int; int* r{{{new} int}}; ~P(); P() : r(new int) {{}} P(const P&) = delete; }};",
+            "struct P { int* q = new int; int* r{new int}; __device__ ~P(); P(P*) : r(new int) {} P(const P&) = delete; };":
+                f"struct P {{ int* q = {new} int; int* r{{{new} int}}; ~P(); P(P*) : r(new int) {{}} P(const P&) = delete; }};",
             # What is the program's own is not the library's.
             "__device__ void f() { pool::malloc(4); ::malloc(4); return ::std::free(p); }":
                 "void f() { pool::malloc(4); ::simt::kernel_malloc(4); return ::simt::kernel_free(p); }",
@@ -245,7 +287,7 @@ class Declarations(unittest.TestCase):
             "struct S { void* operator new(size_t); }; struct T : S {}; __device__ void f() { new S; new T(1); new S*; new S[2]; ::new S; }":
                 "struct S { void* operator new(size_t); }; struct T : S {}; void f() { new S; new T(1); "
                 f"{new} S*; {new} S[2]; ::{new} S; }}",
-            "struct P { int* q = new int; P() : q(new int) { new int; } };": "struct P { int* q = new int; P() : q(new int) { new int; } };",
+            "struct P { int* q = new int; P(P*) : q(new int) { new int; } };": "struct P { int* q = new int; P(P*) : q(new int) { new int; } };",
         }.items():
             with self.subTest(text):
                 self.assertEqual(rewritten(text), becomes)

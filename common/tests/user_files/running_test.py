@@ -485,6 +485,9 @@ class Wrong(unittest.TestCase):
                 "2:1: error: a __constant__ variable within a function has to be static",
             "int total;\nvoid f() { atomicAdd(&total, 1); }\n": "2:1: error: host code uses atomicAdd, which only device code has",
             "int place() {\n  return threadIdx.x; }\n": "2:1: error: host code uses threadIdx, which only device code has",
+            "__global__ void k(int* x) {\n  cudaMemcpy(x, x + 1, 4, cudaMemcpyDefault); }\n": "2:1: error: device code calls cudaMemcpy(), which is the host's",
+            "__global__ void k() {\n  threadIdx.x += blockDim.x; }\n": "2:1: error: device code changes threadIdx.x, which it can only read",
+            "__global__ void k() {\n  for (;; blockIdx.y++) {} }\n": "2:1: error: device code changes blockIdx.y, which it can only read",
         }
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "refused.cu"
@@ -505,6 +508,7 @@ class Wrong(unittest.TestCase):
                             "const float weights[2] = {1, 2}, scale = 2;\nconstexpr int lengths[] = {3, 4};\n"
                             "__global__ void k(int* x, const int* lengths) { float weights[2] = {scale}; *x = int(weights[0]) + lengths[0] + sizeof(::lengths); }\n"
                             "__host__ __device__ int both(int x) { return x; }\n"
+                            "__global__ void l() { uint3 t = threadIdx; t.x += 1, t.y = blockIdx.x == 1 && blockDim.x >= t.x; }\n"
                             "template <class T> int unused(T x) { return next(x); }\n"
                             "int main() { int *x, y[2] = {lengths[0], 0}, area = 3; Field f; auto step = [](int* x, int n) { return n; };\n"
                             "  cudaMalloc(&x, 4); cudaMemcpy(x, y, 4, cudaMemcpyHostToDevice); k<<<1, 1>>>(x, x); ::step<<<1, 1>>>(x, 0);\n"

@@ -1044,6 +1044,18 @@ CASE(freed_by_the_reset) {
   cudaDeviceReset();
 }
 
+CASE(made_anew_after_a_reset) {
+  for (int part = 0; part < 2; ++part) {
+    int* x = zeros<int>(N);
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    fill<<<1, N, 0, stream>>>(x, 1, N);
+    cudaStreamSynchronize(stream);
+    expect(first(x) == 1);
+    cudaDeviceReset();
+  }
+}
+
 // ---- clusters
 
 // Every block has a part of the histogram. The size of a cluster is the template's.
@@ -2387,6 +2399,88 @@ CASE(counters_of_one_block_each) {
   const Zeros<int> x(3);
   counters_of_blocks<<<2, N>>>(x);
   expect(first(x + 2) == 2 * N);
+}
+
+// ---- atomic types, and fences with an order
+
+__global__ void fences_with_orders(int* data, cuda::atomic<int, cuda::thread_scope_device>* flag, int* out) {
+  if (blockIdx.x == 0) {
+    *data = 42;
+    cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+    flag->store(1, cuda::memory_order_relaxed);
+  } else if (flag->load(cuda::memory_order_relaxed) == 1) {
+    cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+    *out = *data;
+  }
+}
+CASE(fences_that_acquire_and_release) {
+  const Zeros<int> x(2);
+  const Zeros<cuda::atomic<int, cuda::thread_scope_device>> flag(1);
+  fences_with_orders<<<2, 1>>>(x, flag, x + 1);
+  expect(first(x + 1) == 42 || first(x + 1) == 0);
+}
+
+using OfBlock = cuda::atomic<int, cuda::thread_scope_block>;
+__global__ void atomic_types_of_blocks(OfBlock* of_each, int* x) {
+  __shared__ OfBlock count;
+  OfBlock& own = of_each[blockIdx.x];
+  if (threadIdx.x == 0) count.store(0);
+  __syncthreads();
+  count.fetch_add(1, cuda::memory_order_relaxed), own += 2, ++own, own--;
+  cuda::atomic_ref<int, cuda::thread_scope_block> most(x[blockIdx.x]);
+  most.fetch_max(int(threadIdx.x));
+  int old = N - 1;
+  __syncthreads();
+  if (threadIdx.x == 0 && most.compare_exchange_strong(old, count)) most = most + own.load();
+}
+CASE(atomic_types_of_one_block_each) {
+  const Zeros<int> x(2);
+  const Zeros<OfBlock> of_each(2);
+  atomic_types_of_blocks<<<2, N>>>(of_each, x);
+  expect(first(x + 1) == 3 * N);
+}
+
+// ---- objects in shared memory, whose constructors do not run
+
+struct Point {
+  float x, y;
+  __host__ __device__ Point() : x(0), y(0) {}
+  __host__ __device__ Point(float x, float y) : x(x), y(y) {}
+};
+template <class T>
+__global__ void sum_of_points(float* out) {
+  __shared__ T tile[N], centre, *first_point;
+  tile[threadIdx.x] = T(threadIdx.x, blockIdx.x);
+  __syncthreads();
+  if (threadIdx.x == 0) centre = tile[N / 2], first_point = tile;
+  __syncthreads();
+  T sum;
+  for (const T& each : tile) sum.x += each.x - centre.x, sum.y += each.y;
+  if (threadIdx.x == 0) out[blockIdx.x] = sum.x + sum.y + first_point->x;
+}
+CASE(shared_objects_with_constructors) {
+  const Zeros<float> x(8);
+  sum_of_points<Point><<<8, N>>>(x);
+  expect(first(x + 7) == 6 * N + N / 2);
+}
+
+// ---- values of a template's arguments
+
+enum class Mode { add, subtract };
+__global__ void in_mode(int* x, Mode mode, bool twice, const int* by) {
+  const int step = (mode == Mode::add ? 1 : -1) * (twice ? 2 : 1);
+  x[threadIdx.x] += step * *by;
+}
+template <Mode mode, bool twice, auto step>
+static void run_in_mode(int* x) {
+  Zeros<int> by(1);
+  fill<<<1, 1>>>(by, step, 1);
+  in_mode<<<1, N>>>(x, mode, twice, by);
+}
+CASE(values_of_template_arguments) {
+  const Zeros<int> x(N);
+  run_in_mode<Mode::subtract, true, 3>(x);
+  expect(first(x + 0) == -6);
 }
 
 int main(int argc, char** argv) { return main_of_cases(argc, argv); }

@@ -681,6 +681,25 @@ CASE(stream_that_was_destroyed) {
   fill<<<1, N, 0, stream>>>(x, 1);  // stream_that_was_destroyed
 }
 
+CASE(memory_from_before_a_reset) {
+  int* x = zeros<int>(N);
+  cudaDeviceReset();
+  fill<<<1, N>>>(x, 1);
+}
+
+CASE(memory_freed_after_a_reset) {
+  int* x = zeros<int>(N);
+  cudaDeviceReset();
+  cudaFree(x);  // memory_freed_after_a_reset
+}
+
+CASE(stream_from_before_a_reset) {
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  cudaDeviceReset();
+  fill<<<1, N, 0, stream>>>(zeros<int>(N), 1);  // stream_from_before_a_reset
+}
+
 static cudaStream_t captured() {
   cudaStream_t stream;
   cudaStreamCreate(&stream);

@@ -674,6 +674,14 @@ __global__ void apply_given(int* x, Function f) {
 }
 static void apply_to_zeros(Function f = square) { apply_given<<<1, N>>>(zeros<int>(N), f); }
 CASE(function_as_a_default_argument) { apply_to_zeros(); }
+__global__ void apply_the_template_s(int* x, Function f) {
+  x[threadIdx.x] = f(x[threadIdx.x]);  // function_as_a_template_argument_of_the_host
+}
+template <Function f>
+static void apply_to_more_zeros() {
+  apply_the_template_s<<<1, N>>>(zeros<int>(N), f);
+}
+CASE(function_as_a_template_argument_of_the_host) { apply_to_more_zeros<square>(); }
 
 struct Pair {
   int a, b;
@@ -684,6 +692,13 @@ __global__ void negated(Pair* x) { x[threadIdx.x] = -x[threadIdx.x]; }
 CASE(operator_of_the_host) { negated<<<1, N>>>(zeros<Pair>(N)); }
 __global__ void sums_of_pairs(int* out, const Pair* x) { out[threadIdx.x] = x[threadIdx.x].sum(); }
 CASE(member_of_the_host) { sums_of_pairs<<<1, N>>>(zeros<int>(N), zeros<Pair>(N)); }
+
+struct Span {
+  int first, last;
+  Span(int from, int count) : first(from), last(from + count - 1) {}  // constructor_of_the_host
+};
+__global__ void ends_of_spans(int* out) { out[threadIdx.x] = Span(threadIdx.x, 4).last; }
+CASE(constructor_of_the_host) { ends_of_spans<<<1, N>>>(zeros<int>(N)); }
 
 template <class F>
 __global__ void apply_any(int* x, F f) {
@@ -866,6 +881,18 @@ __global__ void reversed_by_ldg(int* x) {
   x[threadIdx.x] = __ldg(&tile[N - 1 - threadIdx.x]);  // read_only_load_of_shared_memory
 }
 CASE(read_only_load_of_shared_memory) { reversed_by_ldg<<<1, N>>>(zeros<int>(N)); }
+
+struct Sum {
+  float value;
+  __device__ Sum() : value(0) {}
+};
+__global__ void sum_of_objects(float* x) {
+  __shared__ Sum sum;                     // whose constructor does not run
+  atomicAdd(&sum.value, x[threadIdx.x]);  // shared_object_that_nobody_made
+  __syncthreads();
+  x[threadIdx.x] = sum.value;
+}
+CASE(shared_object_that_nobody_made) { sum_of_objects<<<1, N>>>(zeros<float>(N)); }
 
 __global__ void sums_of_24(int* x) {
   x[threadIdx.x] += __shfl_down_sync(0xffffffff, x[threadIdx.x], 12, 24);  // shuffle_of_24_lanes

@@ -5,6 +5,7 @@
 #include <mma.h>
 
 #include <cub/cub.cuh>
+#include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/functional>
 #include <cuda/pipeline>
@@ -158,6 +159,23 @@ CASE(odd_number_of_normals) {
   curandGenerateUniform(generator, zeros<float>(1001), 1001);
   curandGenerateNormal(generator, zeros<float>(1001), 1001, 0, 1);  // odd_number_of_normals
 }
+
+// ---- atomic types of one block
+
+__device__ cuda::atomic<int, cuda::thread_scope_block> hits;
+__global__ void counted_by_one_block() {
+  hits.fetch_add(1, cuda::memory_order_relaxed);  // atomic_type_of_one_block_for_all
+}
+CASE(atomic_type_of_one_block_for_all) { counted_by_one_block<<<2, N>>>(); }
+
+__global__ void told_by_one_block(int* flag, int* out) {
+  const cuda::atomic_ref<int, cuda::thread_scope_block> ready(*flag);
+  if (blockIdx.x == 0)
+    ready.store(1, cuda::memory_order_release);
+  else
+    *out = ready.load(cuda::memory_order_acquire);  // flag_of_one_block_for_another
+}
+CASE(flag_of_one_block_for_another) { told_by_one_block<<<2, 1>>>(zeros<int>(1), zeros<int>(1)); }
 
 // ---- others
 
