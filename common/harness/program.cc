@@ -357,11 +357,23 @@ const Reference& reference_of(const Rung& rung, const Options& options, const Ho
   return own.emplace(p, inputs, false);
 }
 
+// What the tensors that a rung has just written are worth.
+Verdict verdict_of(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& of_last,
+                   const DeviceTensors& tensors) {
+  std::optional<Reference> own;
+  const Reference& reference = reference_of(rung, options, inputs, of_last, own);
+  Verdict verdict = options.backward ? check_backward(tensors, options.problem, reference)
+                                     : check_forward(tensors, options.problem, reference, rung.forward.writes_lse);
+  const bool norms = norms_count(options.problem);
+  if (verdict.passed() && norms) verdict.problem = verdict.inaccurate();
+  print_verdict(std::cerr, rung.name, verdict, norms);
+  return verdict;
+}
+
 // {"chapter": .., "problem": .., "direction": .., "flops": .., "rungs": [{"rung": .., "launches": [..]}]}, the launches
-// as simt/trace/counts.h has them. One launch of each, on the inputs of a check. A rung that was wrong
-// before, if it was, or is now, has "wrong", too. Are all of them right?
-bool print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference,
-                 const std::vector<Verdict>& verdicts) {
+// as simt/trace/counts.h has them. One launch of each, on the inputs of a check. A rung that was wrong has "wrong",
+// too. Are all of them right?
+bool print_trace(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
   bool passed = true;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(options.problem))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\", \"flops\": " << std::fixed
@@ -371,18 +383,13 @@ bool print_trace(std::ostream& out, const Options& options, const HostTensors& i
     DeviceTensors tensors(options.problem, inputs, workspace_bytes(rung, options), options.backward);
     if (options.backward) upload_forward(tensors, options.problem, reference);
     const std::string launches = traced([&] { run(rung, options, tensors); });
-    std::optional<Reference> own;
-    const Reference& rounded = reference_of(rung, options, inputs, reference, own);
-    const Verdict counted = options.backward
-                                ? check_backward(tensors, options.problem, rounded)
-                                : check_forward(tensors, options.problem, rounded, rung.forward.writes_lse);
-    const Verdict& verdict = i < verdicts.size() && !verdicts[i].passed() ? verdicts[i] : counted;
+    const Verdict verdict = verdict_of(rung, options, inputs, reference, tensors);
     passed = passed && verdict.passed();
     out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdict)
         << ", \"launches\":\n"
         << launches << "}";
   }
-  out << "]}" << std::endl;
+  out << "]}\n";
   return passed;
 }
 
@@ -500,10 +507,11 @@ std::string where_in_json(const Problem& p) {
 
 // {"chapter": .., "problem": .., "direction": .., "sequences" or "listed", "rungs": [{"rung": .., "tensors": [{"name":
 // "Q", "rows": .., "row_bytes": ..}], "launches": [..], "results": {"O": {"made": [..], "expected": [..]}, ..}}]}, the
-// launches as simt/trace/walk.h has them. Of a forward that does not write LSE, nothing was made.
-void print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference,
-                const std::vector<Verdict>& verdicts) {
+// launches as simt/trace/walk.h has them. Of a forward that does not write LSE, nothing was made. A rung that was wrong
+// has "wrong", too. Are all of them right?
+bool print_walk(std::ostream& out, const Options& options, const HostTensors& inputs, const Reference& reference) {
   const Problem& p = options.problem;
+  bool passed = true;
   out << "{\"chapter\": " << std::quoted(the_chapter().name) << ", \"problem\": " << std::quoted(label(p))
       << ", \"direction\": \"" << (options.backward ? "backward" : "forward") << "\"" << where_in_json(p)
       << ", \"rungs\": [";
@@ -512,7 +520,10 @@ void print_walk(std::ostream& out, const Options& options, const HostTensors& in
     DeviceTensors tensors(p, inputs, workspace_bytes(rung, options), options.backward);
     if (options.backward) upload_forward(tensors, p, reference);
     const std::vector<NamedRows> named = named_rows(p, tensors);
-    out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdicts[i])
+    const std::string launches = walked(named, [&] { run(rung, options, tensors); });
+    const Verdict verdict = verdict_of(rung, options, inputs, reference, tensors);
+    passed = passed && verdict.passed();
+    out << (i > 0 ? "," : "") << "\n{\"rung\": " << std::quoted(rung.name) << wrong_in_json(verdict)
         << ", \"tensors\": [";
     const char* comma = "";
     for (const NamedRows& each : named) {
@@ -520,11 +531,12 @@ void print_walk(std::ostream& out, const Options& options, const HostTensors& in
           << ", \"row_bytes\": " << each.row_bytes << "}";
       comma = ", ";
     }
-    out << "], \"launches\":\n" << walked(named, [&] { run(rung, options, tensors); });
+    out << "], \"launches\":\n" << launches;
     print_results(out, rung, options, tensors, reference);
     out << "}";
   }
-  out << "]}" << std::endl;
+  out << "]}\n";
+  return passed;
 }
 
 // {"chapter": .., "rungs": [{"rung": .., "diagnosis": ..}]}, as harness/diagnosis.h has it: null if the problem is too
@@ -544,7 +556,8 @@ void print_diagnosis(std::ostream& out, const Options& options, const HostTensor
   out << "]}" << std::endl;
 }
 
-// With and without guard bands; the first verdict that is not a pass, if there is one.
+// With and without guard bands; the first verdict that is not a pass, if there is one. Where kernels are traced, the
+// engine sees what is out of bounds.
 Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& inputs, const Reference& of_last) {
   std::optional<Reference> own;
   const Reference& reference = reference_of(rung, options, inputs, of_last, own);
@@ -554,7 +567,7 @@ Verdict verdict_on(const Rung& rung, const Options& options, const HostTensors& 
                   ? run_backward(in_kernel_process(rung.backward), options.problem, inputs, reference, guard)
                   : run_forward(in_kernel_process(rung.forward), options.problem, inputs, reference, guard);
     if (verdict.passed() && norms_count(options.problem)) verdict.problem = verdict.inaccurate();
-    if (!verdict.passed()) break;
+    if (!verdict.passed() || can_trace()) break;
   }
   return verdict;
 }
@@ -663,9 +676,15 @@ int answer(const Options& options, const Device& device) {
     print_diagnosis(std::cout, options, inputs, *reference);
     return 0;
   }
-  // Of kernels that nobody has read it is the first launch of a process that is counted: what they have computed before
-  // they could keep.
-  if (options.trace && kernels_are_apart()) return print_trace(std::cout, options, inputs, *reference, {}) ? 0 : 1;
+  // What is counted or walked is the first launch of a process: what kernels that nobody has read had computed before,
+  // they could keep. And of a wrong kernel its author wants to see it: only its time says nothing.
+  if (options.trace || options.walk) {
+    std::ostringstream all;  // nothing is printed of a run that the engine stops
+    const bool right = (!options.trace || print_trace(all, options, inputs, *reference)) &&
+                       (!options.walk || print_walk(all, options, inputs, *reference));
+    std::cout << all.str() << std::flush;
+    return right ? 0 : 1;
+  }
   std::vector<Verdict> verdicts;
   bool passed = true;
   for (const Rung* rung : options.rungs) {
@@ -674,11 +693,8 @@ int answer(const Options& options, const Device& device) {
                   norms_count(options.problem));
     passed = passed && verdicts.back().passed();
   }
-  // What a wrong kernel does is what its author wants to see: only its time says nothing.
-  if (options.trace) passed = print_trace(std::cout, options, inputs, *reference, verdicts) && passed;
-  if (options.walk) print_walk(std::cout, options, inputs, *reference, verdicts);
   if (!passed) return 1;
-  if (options.check_only || options.trace || options.walk) return 0;
+  if (options.check_only) return 0;
 
   add_context(device);
   ColdTimer timer;

@@ -691,6 +691,7 @@ void GlobalShadow::read_only(const MemoryAccess& a) {
     if (page == nullptr || page->cells.empty()) continue;
     const Event& written = page->cell(at).written;
     if (written.slice < first_slice_ || written.slice == 0) continue;
+    if (!said_.insert(pair_of(written.pc, near(a.pc))).second) return;  // each line is asked of another program
     if (!said_lines_.insert("__ldg " + line_of(a.pc) + " " + line_of(far(written.pc))).second) return;
     found_mistake(
         here(a.pc) + "__ldg() reads " + bytes_text(a.size) + " of global memory that this launch has written, " +

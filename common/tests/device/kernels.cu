@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "attention/schedule.h"
 #include "device/atomic_add.h"
 #include "device/cooperative_launch.h"
 #include "device/cp_async.h"
@@ -180,6 +181,11 @@ __global__ void take_turns_kernel(int* ticket, int* semaphore, bool peek, int* l
   }
 }
 
+__global__ void tiles_in_order_kernel(attention::TileList<64> tiles, int* list) {
+  attention::Tile tile;
+  for (int index = 0; tiles.get(tile, index); index++) list[2 * index] = tile.head, list[2 * index + 1] = tile.i0;
+}
+
 __global__ void go_round_kernel(const int* from, int* to) {
   const int i = blockIdx.x * 32 + threadIdx.x;
   grid_dependency_wait();
@@ -355,6 +361,13 @@ std::vector<int> take_turns(int blocks, bool peek) {
 std::vector<int> pass_in_a_circle(int rounds, int blocks) {
   const DeviceArray<int> semaphores(std::vector<int>(blocks * 2)), list(blocks * 32);
   launch_cooperative(pass_in_a_circle_kernel, {unsigned(blocks), 32}, rounds, semaphores.as(), list.as());
+  return list.get();
+}
+
+std::vector<int> tiles_in_order(const attention::Problem& p, int round_heads) {
+  const auto tiles = attention::all_tiles<64>(p, round_heads);
+  const DeviceArray<int> list(2 * tiles.heads * tiles.row_tiles);
+  launch(tiles_in_order_kernel, {dim3(1), dim3(1)}, tiles, list.as());
   return list.get();
 }
 

@@ -54,6 +54,9 @@ std::vector<int> take_turns(int blocks, bool peek);
 // door of the block behind it has, [block][lane]; at first that is the lane's number.
 std::vector<int> pass_in_a_circle(int rounds, int blocks);
 
+// The tiles of 64 rows that a TileList with so many heads in a round has, in its order: [tile][head, first row].
+std::vector<int> tiles_in_order(const attention::Problem& p, int round_heads);
+
 // `launches` dependent launches: each adds 1 to what the one before wrote, 32 elements further on in a ring of
 // [blocks][32] that starts as 0, 1, 2, ...
 std::vector<int> go_round(int launches, int blocks);

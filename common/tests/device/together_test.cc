@@ -2,8 +2,10 @@
 // blocks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
+#include "attention/schedule.h"
 #include "kernels.h"
 #include "on_device.h"
 
@@ -71,6 +73,38 @@ TEST_F(Together, BlocksOfACooperativeLaunchWaitForOneAnother) {
   const std::vector<int> list = pass_in_a_circle(rounds, blocks);
   for (int n = 0; n < blocks * 32; n++)
     ASSERT_EQ(list[n], (n % 32 + rounds) % 32 + rounds) << "block " << n / 32 << ", lane " << n % 32;
+}
+
+// attention/schedule.h: the heads of a round one after another, the last round being a smaller one, and of each the
+// longest tile first, which without a mask is any.
+TEST_F(Together, ListsHaveEveryTileOnceRoundByRound) {
+  attention::Problem p;
+  p.batch = 1, p.heads = p.kv_heads = 7, p.seq_q = p.seq_k = 150, p.head_dim = 64;
+  for (const bool causal : {false, true}) {
+    p.mask = causal ? attention::Mask::causal : attention::Mask::none;
+    std::vector<int> expected;
+    for (int first = 0; first < 7; first += 3)
+      for (int tile = 0; tile < 3; tile++)
+        for (int head = first; head < std::min(first + 3, 7); head++)
+          expected.insert(expected.end(), {head, 64 * (causal ? 2 - tile : tile)});
+    EXPECT_EQ(tiles_in_order(p, 3), expected);
+  }
+}
+
+// The same file: at long N few heads at a time, so that what they read stays in the L2 cache.
+TEST(Rounds, HaveHeadsWhoseKAndVTogetherHaveRoomInTheCache) {
+  const auto round = [](int heads, int kv_heads, int seq, int head_dim) {
+    attention::Problem p;
+    p.batch = 1, p.heads = heads, p.kv_heads = kv_heads, p.seq_q = p.seq_k = seq, p.head_dim = head_dim;
+    return attention::heads_that_run_together(p);
+  };
+  EXPECT_EQ(round(64, 64, 8192, 64), 8);    // 2 MB each
+  EXPECT_EQ(round(16, 16, 16384, 128), 2);  // 8 MB
+  EXPECT_EQ(round(64, 8, 32768, 128), 8);   // that share 16 MB
+  EXPECT_EQ(round(8, 8, 1 << 20, 128), 1);  // one at least
+  EXPECT_EQ(round(8, 8, 8192, 64), 8);      // all of them
+  EXPECT_EQ(round(256, 256, 2048, 64), 32);
+  EXPECT_EQ(round(999, 999, 256, 64), 128);  // short ones: 8 MB
 }
 
 }  // namespace

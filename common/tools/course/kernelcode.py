@@ -14,6 +14,7 @@ import difflib
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tools.course import markers
 from tools.course.exercises import Course, Exercise
@@ -224,14 +225,21 @@ def _brackets(code: str) -> "Objection | None":
     return Objection(open_ones[-1][1], f"a {open_ones[-1][0]} that is not closed") if open_ones else None
 
 
+@lru_cache(maxsize=16)  # the same for all who hand in an exercise
+def _read(sources: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """(the names, the types, the functions) there."""
+    return frozenset(_NAME.findall(sources)), frozenset(_types_of(sources)), frozenset(_DEFINED.findall(sources))
+
+
 def _names(code: str, visible: list[str], may: list[str], calls: set[str]) -> "Objection | None":
     sources = "\n".join(visible)
-    known = (set(_NAME.findall(sources)) | KEYWORDS | TYPES | CUDA) - NEVER | set(may)
+    names, types_of_sources, functions = _read(sources)
+    known = (names | KEYWORDS | TYPES | CUDA) - NEVER | set(may)
     own_types = _types_of(code)
-    types = TYPES | _types_of(sources) | own_types
+    types = TYPES | types_of_sources | own_types
     tokens = [(token, number) for number, line in enumerate(code.splitlines(), 1) for token in _TOKEN.findall(line)]
     words = [token for token, _ in tokens]
-    called = set() if _points_to_functions(words, types, set(_DEFINED.findall(sources))) else _called_types(words)
+    called = set() if _points_to_functions(words, types, functions) else _called_types(words)
     mine = _Scopes()
 
     def declare(word: str, at: int) -> "str | None":
@@ -368,7 +376,7 @@ def _is_kept(words: list[str], at: int) -> bool:
     return words[end] != "(" and not {"const", "constexpr"} & set(words[at:end])
 
 
-def _points_to_functions(words: list[str], types: set[str], of_sources: set[str]) -> bool:
+def _points_to_functions(words: list[str], types: set[str], of_sources: frozenset[str]) -> bool:
     """Whether something here may be a function's address, or the type of one. What is an address can be changed: a call
     of it may be one of anything."""
     lambdas = {words[at] for at in range(len(words) - 2) if words[at + 1 : at + 3] == ["=", "["]}

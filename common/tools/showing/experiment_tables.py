@@ -258,10 +258,10 @@ def heads_in_a_round(of: Quantities) -> str:
     for head_dim in (64, 128):
         for seq in (16384, 8192, 4096, 2048):
             for causal in (False, True):
+                where: dict[str, Any] = {"direction": "forward", "head_dim": head_dim, "seq": seq, "causal": causal}
                 rows.append([f"D = {head_dim}, N = {seq}, {'causal' if causal else 'full'}", *(
                     _cell(of, "2026-11-30-10-rounds.json", "tflops_sustained", "points", text=".0f",
-                          direction="forward", head_dim=head_dim, seq=seq, causal=causal, round_heads=size)
-                    for size in sizes)])
+                          round_heads=size, **where) for size in sizes)])
     return markdown(rows)
 
 
