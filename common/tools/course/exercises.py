@@ -25,6 +25,8 @@ The keys of an exercise, those in brackets need not be there:
                  may be none of the usual counts: simt/trace/counts.h, ForExercises. In a student's tree the kernel may
                  have the student's text of another exercise, too
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
+      [shown_in] other files that show the solution in other words, which no search for its tokens finds: as long as the
+                 exercise is open they are not handed out
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
       question   a sentence; {seq_q} in it stands for that number of the problem
@@ -64,7 +66,7 @@ _ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "run
                          "difficulty": int, "minutes": int, "required": bool,
         "needs_gpu": bool, "hints": list}
 _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list,
-                         "then": str, "calculate": str}
+                         "shown_in": list, "then": str, "calculate": str}
 _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
@@ -100,6 +102,7 @@ class Exercise:
     tile: "dict[str, int | str]" = field(default_factory=dict)
     lesson: list[int] = field(default_factory=list)
     may: list[str] = field(default_factory=list)
+    shown_in: list[str] = field(default_factory=list)
     then: str = ""
     question: str = ""
     problem: JsonObject = field(default_factory=dict)
@@ -292,6 +295,9 @@ class _Reader:
         for test in entry.get("tests", []):
             if test not in self.kinds_of_tests:
                 self.fail(f"there is no kind of test {test} (there are {', '.join(self.kinds_of_tests)})", name, test)
+        for shown in entry.get("shown_in", []):
+            if not (self.root / shown).is_file():
+                self.fail(f"{name} is shown in {shown}, which is no file", name, shown)
         for limit in entry.get("limits", []):
             self._types(f"a limit of {name}", limit, _OF_A_LIMIT, {}, name)
             for count, bounds in limit["counts"].items():
