@@ -114,7 +114,8 @@ typedef struct {
   int kv_heads;
   int seq_q;
   int seq_k;
-  int head_dim; /* a multiple of 8, up to 128 for every chapter; faw_default_chapter finds one up to 256 without RoPE */
+  int head_dim; /* a multiple of 8, up to 128; up to 256 for some chapters, of which faw_default_chapter finds one unless
+                   there are RoPE or extras other than strides */
   int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
   int dtype;      /* a faw_dtype */
   int causal;     /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */

@@ -23,8 +23,8 @@ Tensors may lie in any way that keeps the elements of a row together: q.transpos
 Rows that begin at no multiple of 16 bytes are, inside of the call.
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
-(faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256, and
-up to 128 with RoPE and with what chapter 12 adds, but for strides; v may have 128 where q and k have 192, but not packed or beside a block mask. A
+(faw_default_chapter of common/capi/flash_attention_workbook.h). D is a multiple of 8, up to 256, and up to 128 with RoPE
+and with what chapter 12 adds, but for strides; v may have 128 where q and k have 192. The README has a table of it. A
 chapter without a backward takes no tensors that require gradients, unless `backward_chapter` names one that has it.
 What is refused raises Error, a ValueError, with one line.
 """
