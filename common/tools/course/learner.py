@@ -200,9 +200,9 @@ class Learner:
             text = (self.root / HANDED_OUT / file).read_text()
         else:
             started = [one for one in here if one.id in self._started]
-            text = self._before(file).decode() if started else self._committed.get(file)
-            if text is None:  # nobody knows what it was
+            if not started and file not in self._committed:  # nobody knows what it was
                 raise Failure(self.course.damaged[file], status=2)
+            text = self._before(file).decode() if started else self._committed[file]
             for one in (one for one in started if one.kind == "code"):
                 region = self.course.region(one, text)
                 text = markers.filled(text, region, markers.indented_stub(text, region))
