@@ -20,7 +20,7 @@ to its path. The operators, compiled for one PyTorch and one Python, are in the 
 `cpu` preset runs the kernels on the SIMT engine, and takes CPU tensors and no others.
 
 Tensors may lie in any way that keeps the elements of a row together: q.transpose(1, 2) of [B, N, H, D] is not copied.
-Rows that begin at no multiple of 16 bytes are, inside of the call.
+Rows that begin at no multiple of 16 bytes are, inside of the call, and so is what RoPE rotates and is not contiguous.
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
 (faw_default_chapter of common/capi/flash_attention_workbook.h). D is a multiple of 8, up to 256, and up to 128 with RoPE
