@@ -891,6 +891,11 @@ class AsPyTorchsOwn(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, text) as caught:
                 faw.sdpa(*inputs, **options)
             self.assertNotIn("\n", str(caught.exception))
+            if "attn_mask" not in options:  # which has no values there
+                for dynamic in (False, True):
+                    with self.subTest(text, dynamic=dynamic), self.assertRaisesRegex(Exception, text.strip("^$")):
+                        torch._dynamo.reset()
+                        torch.compile(faw.sdpa, fullgraph=True, backend="eager", dynamic=dynamic)(*inputs, **options)
 
 
 if __name__ == "__main__":
