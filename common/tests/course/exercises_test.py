@@ -114,6 +114,8 @@ class TheRealOnes(unittest.TestCase):
     def test_are_as_they_have_to_be(self):
         there = course.load()
         for exercise in there.exercises:
+            self.assertRegex(exercise.title, {"debug": "^find ", "measure": "^count ", "code": "^(?!find |count )"}[exercise.kind])
+            self.assertLessEqual(len(exercise.title), 70, exercise.id)
             self.assertIn(exercise.difficulty, (1, 2, 3), exercise.id)
             self.assertFalse(exercise.required and exercise.needs_gpu, exercise.id)
             self.assertGreater(exercise.points, 0, exercise.id)

@@ -7,7 +7,7 @@ student's: there common/course/handed_out holds the exercises' files as they wer
 The keys of an exercise, those in brackets need not be there:
 
     id           "05.rescale": the chapter's number, and the name that the markers have
-    title        a few words
+    title        a few words: what the learner writes, `find ..` of a mistake, `count ..` of a question
     kind         code, debug or measure
     file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or
                  backward. The source is one of the chapter, or of common/course, which has what no chapter has
