@@ -427,8 +427,11 @@ torch.library.impl("flash_attention_workbook::refuse_sdpa", "default", lambda *a
 
 
 @torch.library.register_fake("flash_attention_workbook::refuse_sdpa")
-def _(*arguments):
-    _in_its_terms(*arguments)
+def _(query, key, value, causal, scale, window, of):
+    if window is not None:  # symbols, and Python's functions want numbers
+        window = [side.node.hint if isinstance(side, torch.SymInt) else side for side in window]
+    if window is None or None not in window:
+        _in_its_terms(query, key, value, causal, scale, window, of)
 
 
 def _attention_of_sdpa(*arguments):

@@ -643,8 +643,9 @@ class InsidePyTorch(unittest.TestCase):
 
         inputs = tensors(batch=2, seq_q=20, seq_k=30, gradients=True)
         pytorchs = torch.nn.functional.scaled_dot_product_attention
-        self.assertEqual(counted(lambda: faw.attention(*inputs, True).sum().backward()),
-                         counted(lambda: pytorchs(*inputs).sum().backward()))
+        ours = counted(lambda: faw.attention(*inputs, True).sum().backward())
+        self.assertEqual(ours, 3.5 * 4 * 2 * 4 * 20 * 30 * 64)
+        self.assertIn(counted(lambda: pytorchs(*inputs).sum().backward()), (ours, 0))  # 0 of older ones on the CPU
         self.assertEqual(counted(lambda: faw.attention(*inputs)), 4 * 2 * 4 * 20 * 30 * 64)
         begin = torch.tensor([0, 12, 20], dtype=torch.int32, device=DEVICE)
         packed = [x.detach()[0].transpose(0, 1)[:20].contiguous() for x in inputs]
