@@ -15,7 +15,7 @@ try:
     from . import _operators
 except ImportError as error:
     raise ImportError(f"cannot load the operators for PyTorch {torch.__version__} ({error}): they are compiled for one "
-                      "PyTorch and one Python; install the package again (pip install .), or build it again with "
+                      "Python, and for one PyTorch or a few; install the package again (pip install .), or build it again with "
                       "-DPython3_EXECUTABLE=python, see README.md") from None
 
 
