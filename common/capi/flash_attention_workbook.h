@@ -114,7 +114,7 @@ typedef struct {
   int kv_heads;
   int seq_q;
   int seq_k;
-  int head_dim; /* a multiple of 8, up to 128 for every chapter; faw_default_chapter finds one up to 256 without RoPE */
+  int head_dim;   /* a multiple of 8, up to 128, and up to 256 for some: see faw_default_chapter */
   int head_dim_v; /* of v, o, d_o and dv; 0: head_dim. 12_variants has 128 beside a head_dim of 192 */
   int dtype;      /* a faw_dtype */
   int causal;     /* 0, or 1: query i sees keys j <= i + seq_k - seq_q (bottom-right aligned) */
@@ -181,7 +181,8 @@ int faw_is_general(const char* chapter);
 
 /* The chapter to take where nobody names one: the last of the book that is a general answer, or made for such problems,
  * whose result in that direction takes this problem on the current device and, if it is a forward, writes lse.
- * `rotates` is 1 for a chapter that rotates Q and K, 0 for one that does not. FAW_UNSUPPORTED if there is none, and
+ * `rotates` is 1 for a chapter that rotates Q and K, 0 for one that does not. A head_dim above 128 has a chapter if
+ * nothing rotates, and there are no extras but strides (or head_dim_v). FAW_UNSUPPORTED if there is none, and
  * faw_error() says what the last chapter of the book that has such results would have taken. */
 faw_status faw_default_chapter(const faw_problem* problem, int rotates, int backward, const char** chapter);
 

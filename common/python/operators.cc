@@ -274,6 +274,20 @@ bool rotates(const MaybeTensor& cos, const MaybeTensor& sin) {
   return cos.has_value();
 }
 
+// PyTorch's meta and fake tensors have no numbers: a call of them is checked, and has results of theirs.
+bool has_values(const Tensor& tensor) { return !tensor.storage().device().is_meta(); }
+
+// Who rotates takes contiguous tensors alone: others are copied, and so are the results.
+Tensor in_order(const Tensor& tensor) {
+  return tensor.is_contiguous() && aligned(tensor) ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
+}
+
+Tensor as_it_lies(const Tensor& like, const Tensor& found) {
+  const Tensor copy = at::empty_like(like);
+  if (has_values(like)) copy.copy_(found);
+  return copy;
+}
+
 // What forward-mode differentiation, as that of torch.func.jvp, carries along. The results would have none, which is
 // taken for zeros.
 void refuse_tangents(std::initializer_list<std::pair<const char*, const Tensor&>> tensors) {
@@ -433,9 +447,6 @@ const Plan& plan_of(Direction direction, const Tensor& q, const Tensor& k, const
 
 // --- The kernels of the operators ------------------------------------------------------------------------------------
 
-// PyTorch's meta and fake tensors have no numbers: a call of them is checked, and has results of theirs.
-bool has_values(const Tensor& tensor) { return !tensor.storage().device().is_meta(); }
-
 void* current_stream([[maybe_unused]] const Tensor& q) {
 #ifdef WORKBOOK_SIMT
   return nullptr;
@@ -547,9 +558,16 @@ std::tuple<Tensor, Tensor> forward(const Tensor& q, const Tensor& k, const Tenso
                          cu_seqlens_k, max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits};
   check_lists(extras, q, k);
   const Lie lie = how_they_lie(extras.packed(), {q, k, v});
+  const Tensor like_o = v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3));  // v is not the wider one
+  if (rotates(cos, sin) && lie != Lie::contiguous) {
+    const auto [o, lse] = forward(in_order(q), in_order(k), in_order(v), cos, sin, causal, scale, chapter, rung, {}, {},
+                                  window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k,
+                                  max_seqlen_q, max_seqlen_k, block_begin, block_tiles, block_bits);
+    return {as_it_lies(like_o, o), lse};
+  }
   const Plan& plan = plan_of(Direction::forward, q, k, v, lie, causal, scale, rotates(cos, sin), extras, chapter, rung);
   faw_problem problem = with_tables(plan, q, cos, sin);
-  const Tensor o = at::empty_like(v.size(3) == q.size(3) ? q : q.slice(3, 0, v.size(3)));  // v is not the wider one
+  const Tensor o = at::empty_like(like_o);
   ExtrasOfACall of_call(plan, q, extras, int(k.size(2)));
   of_call.add_strides(lie, {{&faw_extras::q, q}, {&faw_extras::k, k}, {&faw_extras::v, v}, {&faw_extras::o, o}});
   problem.extras = of_call.given();
@@ -638,6 +656,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(
   check_shape("o", o, shape_with(q, v.size(3)), packed);
   // How it lies is autograd's choice: the gradient of a sum is one number, expanded.
   const Lie lie = how_they_lie(packed, {q, k, v, o});
+  if (rotates(cos, sin) && lie != Lie::contiguous) {
+    const auto [dq, dk, dv, d_sink] =
+        backward(any_d_o, in_order(q), in_order(k), in_order(v), in_order(o), lse, cos, sin, causal, scale, chapter,
+                 rung, window_left, window_right, softcap, alibi, sink, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
+                 max_seqlen_k, block_begin, block_tiles, block_bits);
+    return {as_it_lies(q, dq), as_it_lies(k, dk), as_it_lies(v, dv), d_sink};
+  }
   const bool fits = any_d_o.dim() == 4 && has_aligned_rows(any_d_o) &&
                     (lie == Lie::contiguous ? any_d_o.is_contiguous() : has_whole_rows(any_d_o));
   const Tensor d_o = fits ? any_d_o : any_d_o.clone(at::MemoryFormat::Contiguous);
@@ -782,8 +807,9 @@ std::tuple<Tensor, Tensor> forward_for_autograd(const Tensor& q, const Tensor& k
           number(window_left),  number(window_right), softcap,     alibi,       sink,      cu_seqlens_q, cu_seqlens_k,
           number(max_seqlen_q), number(max_seqlen_k), block_begin, block_tiles, block_bits};
       check_lists(extras, q, k);
-      plan_of(Direction::backward, q, k, v, how_they_lie(extras.packed(), {q, k, v}), causal, scale, rotates(cos, sin),
-              extras, backward_chapter, backward_rung);
+      plan_of(Direction::backward, q, k, v,
+              rotates(cos, sin) ? Lie::contiguous : how_they_lie(extras.packed(), {q, k, v}), causal, scale,
+              rotates(cos, sin), extras, backward_chapter, backward_rung);
     }
     if (const auto& transforms = at::functorch::functorchTLSAccessor()) {
       bool supported = true;  // as Attention::apply asks, with an error of its own

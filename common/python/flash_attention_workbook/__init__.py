@@ -16,15 +16,16 @@
 
 The kernels come from the shared library flash_attention_workbook: from the one beside this file, where the package is
 installed, else from the one that the `cuda` preset builds. To use another build, set FLASH_ATTENTION_WORKBOOK_LIBRARY
-to its path. The operators, compiled for one PyTorch and one Python, are in the library's directory. A library of the
-`cpu` preset runs the kernels on the SIMT engine, and takes CPU tensors and no others.
+to its path. The operators, compiled for one PyTorch and one Python, are in the library's directory, and those for
+other versions of PyTorch below it. A library of the `cpu` preset runs the kernels on the SIMT engine, and takes CPU
+tensors and no others.
 
 Tensors may lie in any way that keeps the elements of a row together: q.transpose(1, 2) of [B, N, H, D] is not copied.
-Rows that begin at no multiple of 16 bytes are, inside of the call.
+Rows that begin at no multiple of 16 bytes are, inside of the call, and so is what RoPE rotates and is not contiguous.
 
 The book's last word on a problem is the last chapter that is a general answer and takes the problem on its device
-(faw_default_chapter of common/capi/flash_attention_workbook.h). It has head dims that are multiples of 8, up to 256, and
-up to 128 with RoPE and with what chapter 12 adds, but for strides; v may have 128 where q and k have 192, but not packed or beside a block mask. A
+(faw_default_chapter of common/capi/flash_attention_workbook.h). D is a multiple of 8, up to 256, and up to 128 with RoPE
+and with what chapter 12 adds, but for strides; v may have 128 where q and k have 192. The README has a table of it. A
 chapter without a backward takes no tensors that require gradients, unless `backward_chapter` names one that has it.
 What is refused raises Error, a ValueError, with one line.
 """
@@ -34,11 +35,13 @@ try:
 except ImportError:
     raise ImportError(
         "flash_attention_workbook needs PyTorch: install torch, or use the C interface in common/capi") from None
-del torch
-
 from . import library
 
-__path__.append(str(library.DIRECTORY))  # in the tree, the compiled operators are where the library was built
+# In the tree, the compiled operators are where the library was built. Those of another PyTorch than that of the build
+# have a directory of their own there.
+__path__.append(str(library.DIRECTORY))
+__path__.insert(0, str(library.DIRECTORY / "torch_{}_{}".format(*torch.__version__.split(".")[:2])))
+del torch
 
 from .block_masks import BlockMask, block_mask
 from .library import DEVICE, VERSION as __version__, Error, chapters, default_problem, default_rung, flops

@@ -15,7 +15,7 @@ try:
     from . import _operators
 except ImportError as error:
     raise ImportError(f"cannot load the operators for PyTorch {torch.__version__} ({error}): they are compiled for one "
-                      "PyTorch and one Python; install the package again (pip install .), or build it again with "
+                      "Python, and for one PyTorch or a few; install the package again (pip install .), or build it again with "
                       "-DPython3_EXECUTABLE=python, see README.md") from None
 
 
@@ -410,7 +410,7 @@ def _band(mask, query, key):
     return begin - seq_q + 1 if begin > 0 else None, end - seq_q if end < len(diagonals) else None
 
 
-def _in_its_terms(query, key, value, causal, scale, window=None, of=None):
+def _in_its_terms(query, key, value, causal, scale, window, of):
     """attention() for sdpa(), whose arguments its refusals name; of what there is a window, if there is one."""
     try:
         return attention(query, key, value, causal, scale, window=window)
@@ -418,6 +418,28 @@ def _in_its_terms(query, key, value, causal, scale, window=None, of=None):
         names = {"q": "query", "k": "key", "v": "value", "window": f"window, which {of} is"}
         line = re.sub(r"\b(q|k|v|window)\b", lambda found: names[found[0].lower()], str(error), flags=re.IGNORECASE)
     raise ValueError(line)
+
+
+# torch.compile records no `except`. So it records an operator that does nothing, but refuses fake tensors as sdpa() does.
+torch.library.define("flash_attention_workbook::refuse_sdpa", "(Tensor query, Tensor key, Tensor value, bool causal, "
+                     "float? scale, SymInt[]? window, str? of) -> ()")
+torch.library.impl("flash_attention_workbook::refuse_sdpa", "default", lambda *arguments: None)
+
+
+@torch.library.register_fake("flash_attention_workbook::refuse_sdpa")
+def _(query, key, value, causal, scale, window, of):
+    if window is not None:  # symbols, and Python's functions want numbers
+        window = [side.node.hint if isinstance(side, torch.SymInt) else side for side in window]
+    if window is None or None not in window:
+        _in_its_terms(query, key, value, causal, scale, window, of)
+
+
+def _attention_of_sdpa(*arguments):
+    if not torch.compiler.is_dynamo_compiling():
+        return _in_its_terms(*arguments)
+    torch.ops.flash_attention_workbook.refuse_sdpa(*arguments)
+    query, key, value, causal, scale, window, _ = arguments
+    return attention(query, key, value, causal, scale, window=window)
 
 
 def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -441,7 +463,7 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
         raise ValueError(f"is_causal is {is_causal!r}: it must be True or False")
     known = all([x.layout == torch.strided and not x.is_nested and x.dim() == 4 for x in (query, key, value)])
     if not known or key.shape[:3] != value.shape[:3]:
-        return _in_its_terms(query, key, value, is_causal, scale)  # which refuses them
+        return _attention_of_sdpa(query, key, value, is_causal, scale, None, None)  # which refuses them
     if not enable_gqa and query.shape[1] != key.shape[1]:
         raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True lets query heads "
                          "share one of key")
@@ -456,6 +478,7 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
         query = query[:, :, :rows]
     if keys < seq_k:
         key, value = key[:, :, :keys], value[:, :, :keys]
-    o = _in_its_terms(query, key, value, window == (-1, 0), scale, None if window in ((-1, -1), (-1, 0)) else window,
-                      "is_causal with more queries than keys" if attn_mask is None else "this attn_mask")
+    o = _attention_of_sdpa(query, key, value, window == (-1, 0), scale,
+                           None if window in ((-1, -1), (-1, 0)) else window,
+                           "is_causal with more queries than keys" if attn_mask is None else "this attn_mask")
     return o if rows == seq_q else torch.nn.functional.pad(o, (0, 0, 0, seq_q - rows))

@@ -56,6 +56,7 @@ class Reading(LittleTree):
             ([{key: value for key, value in CODE.items() if key != "title"}], "05.rescale has no title"),
             ([{**CODE, "file": "05_online/9_gone.cu"}], "which is no file of chapter 05"),
             ([{**CODE, "file": "06_flash/1_mma.cu"}], "which is no file of chapter 05"),
+            ([{**CODE, "shown_in": ["05_online/9_gone.cu"]}], "05.rescale is shown in 05_online/9_gone.cu, which is no file"),
             ([{**CODE, "direction": "sideways"}], "it must be forward or backward"),
             ([{**CODE, "limits": [{"counts": {}}]}], "a limit of 05.rescale has no"),
             ([{**CODE, "limits": [limit("barrier", 1)]}], "a limit of 05.rescale is on barrier, which the engine does not count (it counts "),
@@ -113,6 +114,8 @@ class TheRealOnes(unittest.TestCase):
     def test_are_as_they_have_to_be(self):
         there = course.load()
         for exercise in there.exercises:
+            self.assertRegex(exercise.title, {"debug": "^find ", "measure": "^count ", "code": "^(?!find |count )"}[exercise.kind])
+            self.assertLessEqual(len(exercise.title), 70, exercise.id)
             self.assertIn(exercise.difficulty, (1, 2, 3), exercise.id)
             self.assertFalse(exercise.required and exercise.needs_gpu, exercise.id)
             self.assertGreater(exercise.points, 0, exercise.id)

@@ -13,7 +13,8 @@ from little import CODE, DEBUG, MEASURE, MMA, ONLINE, SOLUTION, LittleTree
 
 from tools import course
 from tools.base import Failure
-from tools.commands import check, next, reset, start
+from tools.commands import check, hint, next, reset, start
+from tools.commands import list as listing
 from tools.course import Learner, LearnersPath, judging
 
 STUB = "  correction = 1;\n"
@@ -36,7 +37,7 @@ class ATree(LittleTree):
         return said.getvalue()
 
     def path(self, there=None) -> LearnersPath:
-        return LearnersPath(there or self.loaded())
+        return LearnersPath(there or self.loaded(of_a_learner=True))
 
     def refusal(self, module, *words) -> str:
         """The one line with which the command refuses; all files stay as they are."""
@@ -320,6 +321,84 @@ class Reset(ATree):
     def test_bad_input(self):
         self.assertIn("no version of 05.rescale has been kept", self.refusal(reset, "05.rescale", "--mine"))
         self.assertIn("05.rescale has not been started", self.refusal(reset, "05.rescale", "--book"))
+
+
+class Damaged(ATree):
+    """A learner's file in which a marker is gone: only who needs the file is told."""
+
+    OTHER = {**CODE, "id": "06.other", "file": "06_flash/2_other.cu", "rung": "other"}
+    END = "  // end rescale | correction = 1;\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("06_flash/2_other.cu", "  // exercise other: do it\n  right();\n  // end other | wrong();\n")
+        self.declare(CODE, DEBUG, MEASURE, self.OTHER)
+        self.command(start)
+        self.write(FILES[0], STARTED.replace(self.END, "  mine();\n"))
+
+    def check(self, *words) -> str:
+        verdict = judging.Verdict("right")
+        with mock.patch.object(check, "judge", return_value=verdict), \
+             mock.patch.object(check.kernelcode, "refusal", return_value=None):
+            return self.command(check, *words)
+
+    WHY = ("05_online/1_online.cu:2: exercise rescale has no end, a line `// end rescale` with all that stood behind it; put "
+           "`// end rescale | correction = 1;` back, or ./workbook reset 05.rescale begins the whole file again")
+
+    def test_other_exercises_go_on(self):
+        self.assertIn("06.other right", self.check("06.other"))
+        self.assertEqual(self.status, 0)
+        self.assertIn("06.barrier", self.command(hint, "06.barrier"))
+        self.assertIn(self.WHY, self.command(next))
+        self.assertIn("damaged", self.command(listing, "--exercises"))
+        self.assertEqual(self.path().open_behind("05_online"), ["05.rescale"])
+        self.command(reset, "06.other")
+        self.assertIn("Started already", self.command(start))
+
+    def test_its_own_says_what_is_wrong_in_one_line(self):
+        self.assertEqual(self.check("05.rescale").splitlines(), ["05.rescale damaged: a title", f"  {self.WHY}"])
+        self.assertEqual(self.status, 1)
+        self.assertEqual(self.check("05.rescale", "06.other").splitlines()[-1], "1 of 2 right")
+        self.assertEqual(self.refusal(start, "--undo"), self.WHY)
+
+    def test_the_course_itself_is_refused(self):
+        with self.assertRaisesRegex(Failure, "exercise rescale has no end"):
+            self.loaded()
+
+    def test_what_is_missing_is_named(self):
+        for text, why in ((STARTED.replace(" | correction = 1;", ""), "1_online.cu:4: the end of exercise rescale has no bar"),
+                          (STARTED.replace("// exercise rescale:", "// rescale:"), "1_online.cu:4: the end of exercise rescale, which"),
+                          (STARTED.replace("// end", "//end of").replace("// exercise rescale:", "// rescale:"), "exercises.json:")):
+            self.write(FILES[0], text)
+            said = self.check("05.rescale").splitlines()[1]
+            self.assertIn(why, said)
+            self.assertIn("` back, or ./workbook reset 05.rescale begins", said)
+
+    def test_reset_begins_the_file_again_and_keeps_it(self):
+        damaged = self.read(FILES[0])
+        self.assertIn("all of it is as it was at the beginning", self.command(reset, "05.rescale"))
+        self.assertEqual(self.read(FILES[0]), STARTED)
+        self.assertEqual(self.read(".learner/kept/05_online/1_online-1.cu"), damaged)
+        self.command(start, "--undo")
+        self.assertEqual(self.read(FILES[0]), ONLINE)
+
+    def test_reset_in_other_trees(self):
+        self.write(FILES[0], STARTED)
+        self.command(start, "--undo")
+        self.write(FILES[0], ONLINE.replace(self.END, ""))
+        self.assertIn("exercise rescale has no end", self.refusal(reset, "05.rescale"))  # nobody knows what stood there
+        self.write(FILES[0], ONLINE)
+        self.git("init", "-q")
+        self.commit()
+        self.write(FILES[0], ONLINE.replace(self.END, ""))
+        self.command(reset, "05.rescale")
+        self.assertEqual(self.read(FILES[0]), STARTED)
+        self.command(start, "--undo")
+        self.hand_out()
+        begun = self.read(FILES[0])
+        self.write(FILES[0], begun.replace("  // end rescale\n", ""))
+        self.command(reset, "05.rescale")
+        self.assertEqual(self.read(FILES[0]), begun)
 
 
 class Clones(ATree):

@@ -45,8 +45,8 @@ class LittleTree(unittest.TestCase):
     def declare(self, *exercises) -> None:
         self.write(str(course.FILE), json.dumps({"exercises": list(exercises)}, indent=1))
 
-    def loaded(self) -> course.Course:
-        return course.load(self.root)
+    def loaded(self, **how) -> course.Course:
+        return course.load(self.root, **how)
 
     def exercise(self, name: str) -> course.Exercise:
         (found,) = self.loaded().select([name])

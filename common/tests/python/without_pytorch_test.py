@@ -19,9 +19,16 @@ HEADER = (ROOT / "common" / "capi" / "flash_attention_workbook.h").read_text()
 MODULE = "flash_attention_workbook"
 
 
+def pytorch(version="2.11.0"):
+    return mock.MagicMock(__version__=version)
+
+
 def imported(torch, operators=mock.Mock(), **environment):
-    """The module, freshly imported with these for PyTorch and for the compiled operators (None: there is none)."""
-    modules = {"torch": torch, "torch.utils": torch, "torch.utils.flop_counter": torch, f"{MODULE}._operators": operators}
+    """The module, freshly imported with these for PyTorch and for the compiled operators (None: there is none; "there":
+    those that are found)."""
+    modules = {"torch": torch, "torch.utils": torch, "torch.utils.flop_counter": torch}
+    if operators != "there":
+        modules[f"{MODULE}._operators"] = operators
     with mock.patch.dict(sys.modules, modules), mock.patch.dict(os.environ, environment):
         return importlib.import_module(MODULE)  # mock.patch.dict forgets it, too
 
@@ -34,18 +41,18 @@ class Imports(unittest.TestCase):
     def test_no_library(self):
         with self.assertRaisesRegex(ImportError,
                                     "^cannot load /nowhere/lib.so .*: build it with .*cmake --preset cuda"):
-            imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="/nowhere/lib.so")
+            imported(pytorch(), FLASH_ATTENTION_WORKBOOK_LIBRARY="/nowhere/lib.so")
 
     def test_another_library(self):
         with self.assertRaisesRegex(ImportError,
                                     "^libc.so.6 is not the workbook's library, or not of this version: it has no "
                                     "faw_version$"):
-            imported(mock.MagicMock(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
+            imported(pytorch(), FLASH_ATTENTION_WORKBOOK_LIBRARY="libc.so.6")
 
     def test_where_it_is_installed(self):
         """Right below the root, too, as `pip install --target /app` does."""
         library = os.environ["FLASH_ATTENTION_WORKBOOK_LIBRARY"]
-        module = imported(mock.MagicMock()).library
+        module = imported(pytorch()).library
         with tempfile.TemporaryDirectory(dir="/tmp") as place, \
                 mock.patch.dict(os.environ, FLASH_ATTENTION_WORKBOOK_LIBRARY=""), \
                 mock.patch.object(module, "__file__", f"{place}/library.py"):
@@ -55,15 +62,27 @@ class Imports(unittest.TestCase):
 
     def test_no_operators(self):
         with self.assertRaisesRegex(
-                ImportError, r"^cannot load the operators for PyTorch 2\.11 .*: they are compiled for one PyTorch and "
-                             r"one Python; install the package again \(pip install \.\)[^\n]*$"):
-            imported(mock.MagicMock(__version__="2.11"), operators=None)
+                ImportError, r"^cannot load the operators for PyTorch 2\.11 .*: they are compiled for one Python, and "
+                             r"for one PyTorch or a few; install the package again \(pip install \.\)[^\n]*$"):
+            imported(pytorch("2.11"), operators=None)
+
+    def test_each_pytorch_has_its_operators(self):
+        """Those of the build stand beside the library, those of another one in a directory of its own."""
+        with tempfile.TemporaryDirectory() as place:
+            library = Path(place) / "libflash_attention_workbook.so.1"
+            library.symlink_to(os.environ["FLASH_ATTENTION_WORKBOOK_LIBRARY"])
+            for below in (".", "torch_2_9", "torch_2_10"):
+                (Path(place) / below).mkdir(exist_ok=True)
+                (Path(place) / below / "_operators.py").write_text(f"WHOSE = {below!r}\n")
+            for version, whose in (("2.9.1+cpu", "torch_2_9"), ("2.10.0", "torch_2_10"), ("2.1.0", "."), ("2.15.0+cu132", ".")):
+                module = imported(pytorch(version), operators="there", FLASH_ATTENTION_WORKBOOK_LIBRARY=str(library))
+                self.assertEqual(module.operators._operators.WHOSE, whose, version)
 
 
 class Declarations(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.module = imported(mock.MagicMock())
+        cls.module = imported(pytorch())
 
     def test_the_problem(self):
         header = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)

@@ -32,13 +32,14 @@ def answers(page: str) -> dict:
 
 
 def weeks_of_the_page(there: course.Course) -> list:
-    """[(a name, the week's exercises, those of later weeks)] of the page's schedules."""
+    """[(a name, the week's exercises, those of later weeks, the last chapter so far)] of the page's schedules."""
     page, found = (ROOT / "common/course/README.md").read_text(), []
     for number in (4, 8, 13):
         table = page.partition(f"**{number} weeks**")[2].partition("**")[0]
         weeks = [there.select(re.findall(r"\b\d\d\.[a-z]\w*", row)) for row in re.findall(r"^\| \d+ \|.*", table, re.M)]
         assert len(weeks) == number
-        found += [(f"week {place} of {number}", week, tuple(one for after in weeks[place:] for one in after))
+        found += [(f"week {place} of {number}", week, tuple(one for after in weeks[place:] for one in after),
+                   max(one.id[:2] for before in weeks[:place] for one in before))
                   for place, week in enumerate(weeks, 1)]
     return found
 
@@ -56,8 +57,8 @@ class HandedOut(unittest.TestCase):
         everything = {one.id for one in self.course.exercises}
         there = {one.id for one in self.made.plan.exercises}
         self.assertEqual(there | {one.id for one, _ in self.made.left_out}, everything)
-        # A part of a solution that returns with other names counts, too: a third comes in a later week.
-        self.assertGreaterEqual(len(there), 0.66 * len(everything), self.made.left_out)
+        # A part of a solution that returns with other names, or in other words, counts, too.
+        self.assertGreaterEqual(len(there), 0.64 * len(everything), self.made.left_out)
 
     def test_no_solution_stands_between_the_markers_or_in_the_copies(self):
         for one in self.made.plan.exercises:
@@ -210,6 +211,27 @@ class HandedOut(unittest.TestCase):
         self.assertFalse(any(file.startswith("common/course/split/") for file in made.student))
         self.assertIn("01_naive/attention.cu", made.student)
 
+    def test_what_the_class_has_not_come_to_is_not_there(self):
+        made = hand_out(self.course, without_a_file(self.course.select(["06.fragments"])), last="06")
+        there = {file.partition("/")[0] for file in made.student if re.match(r"\d\d_", file)}
+        self.assertEqual(max(there)[:2], "06")
+        self.assertEqual((made.beyond[0], made.beyond[-1]), ("07_backward", "13_fp8"))
+        self.assertIn("common/course/split/split.cu", made.student)
+        self.assertNotIn("common/course/band/band.cu", made.student)  # of chapter 12
+        self.assertFalse({*made.beyond} & {file.partition("/")[0] for file in made.rungs})
+
+    def test_rungs_that_show_a_solution_in_other_words_are_not_there(self):
+        """The copies ahead of 7_addresses.cu have not one line of 06.pipeline's solution, and are it all the same."""
+        later = {f"06_flashattn2_fwd/{rung}.cu" for rung in ("7_addresses", "8_whole_rows", "9_three_blocks", "10_two_tiles")}
+        for now, after in ((["06.pipeline"], []), (["06.fragments"], ["06.pipeline"])):
+            made = hand_out(self.course, without_a_file(self.course.select(now)), later=tuple(self.course.select(after) if after else ()))
+            self.assertFalse(later & made.student.keys(), now)
+            self.assertNotIn("shown_in", made.student[str(course.FILE)].decode())
+        self.assertLessEqual(later, hand_out(self.course, without_a_file(self.course.select(["06.fragments"]))).student.keys())
+        left_out = compatible(self.course, self.course.select(["06.pipeline", "06.rows"]))[1]
+        self.assertEqual([(one.id, why) for one, why in left_out],
+                         [("06.rows", "its file, or one that it needs, shows the solution of 06.pipeline")])
+
     def test_a_file_is_not_handed_out_with_the_solution_of_a_later_week(self):
         left_out = compatible(self.course, self.course.select(["05.merge"]), tuple(self.course.select(["06.banks"])))[1]
         self.assertEqual([why for _, why in left_out], ["its file has the solution of 06.banks, which comes in a later week"])
@@ -318,6 +340,11 @@ class HandedOut(unittest.TestCase):
                 "grades/grades.csv", "course.json", "ada.json", "build/x", "answers.json")})
             self.assertEqual(sorted(file_trees.read(root)), sorted(self.made.instructor))
 
+    def test_without_an_exercise_there_is_nothing_to_hand_out(self):
+        with self.assertRaisesRegex(Failure, r"^there is no exercise to hand out \(06.rows: its file, or one that it needs, shows the "
+                                             r"solution of 06.pipeline\)$"):
+            hand_out(self.course, without_a_file(self.course.select(["06.rows"])), later=tuple(self.course.select(["06.pipeline"])))
+
     def test_nothing_is_overwritten(self):
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "x").write_text("")
@@ -327,10 +354,13 @@ class HandedOut(unittest.TestCase):
 class Weeks(unittest.TestCase):
     def test_no_file_of_any_week_shows_a_solution(self):
         there = course.load()
-        for name, week, later in weeks_of_the_page(there):
+        for name, week, later, last in weeks_of_the_page(there):
             with self.subTest(name):
-                made = hand_out(there, without_a_file(week), later=later)
+                made = hand_out(there, without_a_file(week), later=later, last=last)
                 self.assertEqual((made.left_out, made.plan.exercises), ([], week))
+                self.assertEqual([file for file in made.student if file[:2].isdigit() and file[:2] > last], [])
+                for one in [*week, *later]:  # 06.pipeline, say, whose solution later rungs show in other words
+                    self.assertFalse(made.student.keys() & set(one.shown_in), one.id)
 
 
 @unittest.skipIf(NVCC is None or NVCC.version < cuda.LOWEST_NVCC, "NOT RUN: needs nvcc")

@@ -36,6 +36,33 @@ class Words(unittest.TestCase):
             self.assertEqual(run.call_args[0][0].window, "-1,0")
 
 
+class HeadDims(unittest.TestCase):
+    """They are told in two places, and refused by each chapter."""
+
+    def numbers(self, text: str) -> set:
+        """"01 to 05, 08 and 10" -> {1, 2, 3, 4, 5, 8, 10}"""
+        text = re.sub(r"(\d\d) to (\d\d)", lambda found: " ".join(f"{one:02}" for one in range(int(found[1]), int(found[2]) + 1)), text)
+        return set(map(int, re.findall(r"\b\d\d\b", text)))
+
+    def test_the_pages_say_what_the_chapters_do(self):
+        largest = {}
+        for chapter in chapters.all_chapters():
+            done = subprocess.run([Path(os.environ["WORKBOOK_BUILD"]) / chapter.name / chapter.name, "--head-dim=264"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            if "compute capability" in done.stderr:
+                self.skipTest("no Hopper")
+            (number,) = re.findall(r"head-dim is 264: supported are the multiples of 8 up to (\d+)$", done.stderr, re.M)
+            largest.setdefault(int(number), set()).add(int(chapter.number))
+        page = (ROOT / "README.md").read_text()
+        said = re.search(r"D is a multiple of 8, up to 128; up to 256 in ([^\[]*),\s+and\s+when you", page)[1]
+        self.assertEqual(self.numbers(said), largest[256])
+        page = (ROOT / "common/python/README.md").read_text()
+        said = re.search(r"plain attention: (.*) for D up to 256, (.*) for D up to 128\.", page)
+        with_a_row = set(map(int, re.findall(r"`(\d\d)_\w+` \|$", page, re.M)))
+        self.assertEqual({256: self.numbers(said[1]), 128: self.numbers(said[2])},
+                         {number: those - with_a_row for number, those in largest.items()})
+
+
 class BadInput(unittest.TestCase):
     def test_one_line_and_status_2(self):
         for words, expected in [

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from tools.base import Failure, bad, bold, cuda, file_to_write, good, say, shown, write_whole
 from tools.course import (
+    DAMAGED,
     LARGEST,
     Answers,
     Course,
@@ -66,7 +67,7 @@ def _number(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    course = load()
+    course = load(of_a_learner=True)
     chosen = course.select(arguments.exercises)
     if arguments.gpu:
         choice = cuda.choose_preset(None)
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         while _saved(course, chosen) == before:
             time.sleep(WAIT)
         try:
-            status = _check(load(), chosen, arguments.gpu)
+            status = _check(load(of_a_learner=True), chosen, arguments.gpu)
         except Failure as failure:  # a marker that is gone, say: the next save may mend it
             say(str(failure))
             status = failure.status
@@ -152,6 +153,8 @@ def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
     for exercise in chosen:
         if exercise.kind == "measure":
             verdict = verdict_with_prediction(exercise, answers)
+        elif exercise.file in course.damaged:
+            verdict = Verdict(DAMAGED, [course.damaged[exercise.file]])
         else:
             text, verdict = course.text(exercise), judge(course, exercise, gpu, workshop=path.workshop(exercise))
             refused = kernelcode.refusal(course, exercise, text) if verdict.state == "right" else None
@@ -160,7 +163,8 @@ def _check(course: Course, chosen: list[Exercise], gpu: bool) -> int:
                                               "what it computes is right, but grading takes only a kernel's code"])
             elif refused:
                 verdict = Verdict("right", [f"(grading will show your instructor {refused.line})"])
-        path.checked(exercise, verdict.state)
+        if verdict.state != DAMAGED:
+            path.checked(exercise, verdict.state)
         _say(exercise, verdict)
         states.append(verdict.state)
     if len(chosen) > 1:
@@ -190,7 +194,8 @@ def _without_the_books(course: Course, chosen: list[Exercise]) -> list[Exercise]
 
 
 def _say(exercise: Exercise, verdict: Verdict) -> None:
-    styled = {"right": good, "wrong": bad, "does not compile": bad, "refused": bad}.get(verdict.state, bold)
+    styles = {"right": good, "wrong": bad, "does not compile": bad, "refused": bad, DAMAGED: bad}
+    styled = styles.get(verdict.state, bold)
     say(f"{exercise.id} {styled(verdict.state)}: {exercise.title}")
     for line in verdict.lines:
         say(f"  {line}")

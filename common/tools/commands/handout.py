@@ -44,15 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
     if plan.secret and not people:
         raise Failure("the course has a secret: --roster says for whom names are made", status=2)
     file_trees.require_a_new(arguments.out)
-    later = [one for week in read_plan(arguments.course, course).weeks[arguments.week :]
-             for one in week.exercises] if arguments.week else []
+    weeks = read_plan(arguments.course, course).weeks if arguments.course else []
+    so_far = weeks[: arguments.week]  # all weeks if none is named
+    later = [one for week in weeks[len(so_far) :] for one in week.exercises]
+    last = max((one.id[:2] for week in so_far for one in week.exercises), default="")
     with_it = {"course.json": arguments.course, ROSTER: arguments.roster}
     complain("Searching the tree for what shows a solution.")
-    made = hand_out(course, plan, {name: file.read_bytes() for name, file in with_it.items() if file}, tuple(later))
+    made = hand_out(course, plan, {name: file.read_bytes() for name, file in with_it.items() if file}, tuple(later),
+                    last)
     for exercise, why in made.left_out:
         say(f"{exercise.id} is left out: {why}. Hand it out later, with --week or alone.")
-    if not made.plan.exercises:
-        raise Failure("there is no exercise to hand out", status=2)
     complain(f"Writing {shown(arguments.out)}.")
     file_trees.write(arguments.out / "student", made.student)
     file_trees.write(arguments.out / "instructor", made.instructor)
@@ -62,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"{shown(arguments.out)}/names.csv has the names that questions are drawn from: send each student their "
             "own")
     (arguments.out / "known.md").write_text(page_of_known(made.known))
+    if made.beyond:
+        say(f"not in the student's tree, for the class has not come to them: {', '.join(made.beyond)}")
     if made.rungs:
         say(f"not in the student's tree, for they show or need a solution: {', '.join(made.rungs)}")
     most = sorted((one for one in made.known if one.share >= _MUCH), key=lambda one: -one.share)

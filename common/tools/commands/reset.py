@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = LearnersPath()
     learner = path.learner
     for exercise in path.course.select(arguments.exercises):
-        kept = None
+        kept, damaged = None, exercise.file in path.course.damaged
         if exercise.kind == "measure":
             say(f"{exercise.id} is a question: its answer is in answers.json")
             continue
@@ -34,6 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
             what = f"{exercise.id} is the book's solution ({exercise.file})"
         else:
             kept = learner.reset(exercise)
-            what = f"{exercise.id} is as it was at the beginning ({exercise.file})"
+            what = f"{'all of it' if damaged else exercise.id} is as it was at the beginning ({exercise.file})"
         say(what + (f"; what you had is in {shown(kept)}" if kept else ""))
     return 0

@@ -6,7 +6,7 @@ from tools.course.judging import AS_GRADED, DoesNotEnd, Verdict, Workshop, judge
 from tools.course.learner import Learner
 from tools.course.log import log_page
 from tools.course.markers import without_markers
-from tools.course.path import OF_THE_WORKBOOK, THE_BOOKS, LearnersPath
+from tools.course.path import DAMAGED, OF_THE_WORKBOOK, THE_BOOKS, LearnersPath
 from tools.course.plan import Plan, Week, read_plan, without_a_file
 from tools.course.progress import StudentProgress
 from tools.course.questions import (

@@ -7,7 +7,7 @@ student's: there common/course/handed_out holds the exercises' files as they wer
 The keys of an exercise, those in brackets need not be there:
 
     id           "05.rescale": the chapter's number, and the name that the markers have
-    title        a few words
+    title        a few words: what the learner writes, `find ..` of a mistake, `count ..` of a question
     kind         code, debug or measure
     file, rung   the source that it is about, and the rung's name; [direction]: forward (if nothing is said) or
                  backward. The source is one of the chapter, or of common/course, which has what no chapter has
@@ -25,6 +25,8 @@ The keys of an exercise, those in brackets need not be there:
                  may be none of the usual counts: simt/trace/counts.h, ForExercises. In a student's tree the kernel may
                  have the student's text of another exercise, too
       [may]      words that a solution may have although kernels do not need them: see kernelcode.py
+      [shown_in] other files that show the solution in other words, which no search for its tokens finds: as long as the
+                 exercise is open they are not handed out
       [tile]     how many rows of an output a thread block owns, a number or a constant of the file: {"o": "Br"}
     measure
       question   a sentence; {seq_q} in it stands for that number of the problem
@@ -64,7 +66,7 @@ _ALL: dict[str, type] = {"id": str, "title": str, "kind": str, "file": str, "run
                          "difficulty": int, "minutes": int, "required": bool,
         "needs_gpu": bool, "hints": list}
 _MAY: dict[str, type] = {"direction": str, "limits": list, "tile": dict, "lesson": list, "may": list,
-                         "then": str, "calculate": str}
+                         "shown_in": list, "then": str, "calculate": str}
 _JUDGED: dict[str, type] = {"tests": list}
 KINDS: dict[str, dict[str, type]] = {"code": _JUDGED, "debug": _JUDGED,
                                      "measure": {"question": str, "problem": dict, "draw": dict, "answer": str}}
@@ -100,6 +102,7 @@ class Exercise:
     tile: "dict[str, int | str]" = field(default_factory=dict)
     lesson: list[int] = field(default_factory=list)
     may: list[str] = field(default_factory=list)
+    shown_in: list[str] = field(default_factory=list)
     then: str = ""
     question: str = ""
     problem: JsonObject = field(default_factory=dict)
@@ -130,8 +133,9 @@ class Exercise:
 class Course:
     """The exercises of one tree."""
 
-    def __init__(self, root: Path, exercises: list[Exercise]):
+    def __init__(self, root: Path, exercises: list[Exercise], damaged: "dict[str, str] | None" = None):
         self.root, self.exercises = root, exercises
+        self.damaged = damaged or {}  # {file: what is wrong with its markers}
 
     def select(self, words: list[str]) -> list[Exercise]:
         """The exercises that the user names by id (05.rescale) or by chapter (05); all if none is named."""
@@ -156,6 +160,8 @@ class Course:
         return [exercise for exercise in self.exercises if exercise.id in chosen]
 
     def text(self, exercise: Exercise) -> str:
+        if exercise.file in self.damaged:
+            raise Failure(self.damaged[exercise.file], status=2)
         return _read(self.root, Path(exercise.file))
 
     def region(self, exercise: Exercise, text: "str | None" = None) -> Region:
@@ -239,8 +245,9 @@ def _read(root: Path, path: Path) -> str:
 # --- Reading ---------------------------------------------------------------------------------------------------------
 
 
-def load(root: Path = ROOT) -> Course:
-    """Reads the exercises of the tree; Failure names the file and line of the first error."""
+def load(root: Path = ROOT, *, of_a_learner: bool = False) -> Course:
+    """Reads the exercises of the tree; Failure names the file and line of the first error. A learner edits the sources:
+    there only who needs a file is told what is wrong with its markers."""
     text = _read(root, FILE)
     try:
         entries = json.loads(text)["exercises"]
@@ -250,8 +257,9 @@ def load(root: Path = ROOT) -> Course:
         raise Failure(f"{FILE}:1: it must be {{\"exercises\": [..]}}", status=2) from None
     reader = _Reader(root, text)
     exercises = [reader.exercise(entry) for entry in entries]
-    _hold_to_the_sources(root, exercises, reader)
-    return Course(root, exercises)
+    damaged: dict[str, str] = {}
+    _hold_to_the_sources(root, exercises, reader, damaged if of_a_learner else None)
+    return Course(root, exercises, damaged)
 
 
 class _Reader:
@@ -292,6 +300,9 @@ class _Reader:
         for test in entry.get("tests", []):
             if test not in self.kinds_of_tests:
                 self.fail(f"there is no kind of test {test} (there are {', '.join(self.kinds_of_tests)})", name, test)
+        for shown in entry.get("shown_in", []):
+            if not (self.root / shown).is_file():
+                self.fail(f"{name} is shown in {shown}, which is no file", name, shown)
         for limit in entry.get("limits", []):
             self._types(f"a limit of {name}", limit, _OF_A_LIMIT, {}, name)
             for count, bounds in limit["counts"].items():
@@ -324,32 +335,48 @@ def kinds_of_tests(root: Path = ROOT) -> list[str]:
     return re.findall(r'(?:\b(?:kind|solving\w*)\(|\{)\s*"(\w+)",\s*"', _read(root, _KINDS_OF_TESTS))
 
 
-def _hold_to_the_sources(root: Path, exercises: list[Exercise], reader: _Reader) -> None:
+def _hold_to_the_sources(root: Path, exercises: list[Exercise], reader: _Reader,
+                         damaged: "dict[str, str] | None") -> None:
     """Checks that every code exercise has its markers, that there are no other markers, and that a file with a
-    planted mistake has no other exercise."""
-    code = {(one.file, one.name): one for one in exercises if one.kind == "code"}
-    with_mistake = {one.file: one for one in exercises if one.kind == "debug"}
+    planted mistake has no other exercise. What is wrong with a source's markers goes into `damaged`, if it is given."""
     handed_out = (root / HANDED_OUT).is_dir()
-    found = set()
     for path in sorted(path for pattern in _SOURCES for path in root.glob(pattern)):
         file = str(path.relative_to(root))
-        for region in markers.regions(file, _read(root, Path(file))):
-            where = f"{file}:{region.first}"
-            if (file, region.name) not in code:
-                raise Failure(f"{where}: exercise {region.name} is not in {FILE}", status=2)
-            if file in with_mistake:
-                raise Failure(f"{where}: {with_mistake[file].id} plants a mistake in this file; it can have no other "
-                              "exercise",
-                              status=2)
-            if region.stub is None and not handed_out:
-                raise Failure(f"{file}:{region.last}: the end of exercise {region.name} has no bar, behind which its "
-                              f"stub stands: put the line back as `git show HEAD:{file}` has it",
-                              status=2)
-            found.add((file, region.name))
-    for place, exercise in code.items():
-        if place not in found:
-            reader.fail(f"{exercise.file} has no `// exercise {exercise.name}: ..`, which {exercise.id} needs",
-                        exercise.id)
-    for exercise in with_mistake.values():
-        if not handed_out:
+        here = [one for one in exercises if one.file == file and one.kind != "measure"]
+        try:
+            _hold_to_its_exercises(file, _read(root, Path(file)), here, handed_out, reader)
+        except Failure as failure:
+            if damaged is None:
+                raise
+            damaged[file] = f"{failure}; {_way_out(root, file, here)}"
+    for exercise in exercises:
+        if exercise.kind == "debug" and not handed_out and exercise.file not in (damaged or {}):
             planted.require_a_place(root, exercise.id, exercise.file, _read(root, Path(exercise.file)))
+
+
+def _hold_to_its_exercises(file: str, text: str, here: list[Exercise], handed_out: bool, reader: _Reader) -> None:
+    code = {one.name: one for one in here if one.kind == "code"}
+    with_mistake = next((one for one in here if one.kind == "debug"), None)
+    found = markers.regions(file, text)
+    for region in found:
+        where = f"{file}:{region.first}"
+        if region.name not in code:
+            raise Failure(f"{where}: exercise {region.name} is not in {FILE}", status=2)
+        if with_mistake:
+            raise Failure(f"{where}: {with_mistake.id} plants a mistake in this file; it can have no other exercise",
+                          status=2)
+        if region.stub is None and not handed_out:
+            raise Failure(f"{file}:{region.last}: the end of exercise {region.name} has no bar, behind which its stub "
+                          "stands", status=2)
+    for name in code.keys() - {region.name for region in found}:
+        reader.fail(f"{file} has no `// exercise {name}: ..`, which {code[name].id} needs", code[name].id)
+
+
+def _way_out(root: Path, file: str, here: list[Exercise]) -> str:
+    """What a learner can do whose markers are damaged."""
+    begun = next((path.read_text() for path in (root / LEARNER / "before" / file, root / HANDED_OUT / file)
+                  if path.exists()), "")
+    now = {line.strip() for line in _read(root, Path(file)).splitlines()}
+    missing = [f"`{line}`" for line in markers.marker_lines(begun) if line not in now]
+    back = f"put {' and '.join(missing)} back, or " if missing else ""
+    return back + (f"./workbook reset {here[0].id} begins the whole file again" if here else "take the line out")

@@ -15,6 +15,7 @@ In a tree that was handed out all exercises are the student's, and common/course
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import re
@@ -81,7 +82,8 @@ class Learner:
 
     def _changed(self, exercise: Exercise) -> bool:
         committed = self._committed.get(exercise.file)
-        return committed is not None and self._part(exercise, committed) != self.course.written(exercise)
+        return committed is not None and (exercise.file in self.course.damaged or self._part(exercise, committed)
+                                          != self.course.written(exercise))
 
     def _part(self, exercise: Exercise, text: str) -> str:
         """The exercise's part of a text of its file."""
@@ -177,6 +179,10 @@ class Learner:
     def reset(self, exercise: Exercise) -> "Path | None":
         """Puts the exercise back to its initial state, and starts it if need be. What the learner had written is
         kept in a file, which is returned; None if there was nothing."""
+        if exercise.file in self.course.damaged:
+            kept = self._begin_again(exercise.file)
+            self.start([exercise])
+            return kept
         self.start([exercise])
         if not self.course.attempted(exercise):
             return None
@@ -186,6 +192,31 @@ class Learner:
             self._write(self.root / PLANTED / exercise.file, initial.encode())
         self._put(exercise, initial)
         return kept
+
+    def _begin_again(self, file: str) -> Path:
+        """Puts a file whose markers are damaged back to its initial state, all of its exercises. It is kept."""
+        here = [one for one in self.course.exercises if one.file == file and one.kind != "measure"]
+        if self.was_handed_out:
+            text = (self.root / HANDED_OUT / file).read_text()
+        else:
+            started = [one for one in here if one.id in self._started]
+            if not started and file not in self._committed:  # nobody knows what it was
+                raise Failure(self.course.damaged[file], status=2)
+            text = self._before(file).decode() if started else self._committed[file]
+            for one in (one for one in started if one.kind == "code"):
+                region = self.course.region(one, text)
+                text = markers.filled(text, region, markers.indented_stub(text, region))
+            if started and started[0].kind == "debug":
+                text = (self.root / PLANTED / file).read_text()
+        number = next(number for number in itertools.count(1) if not self._whole(file, number).exists())
+        self._write(self._whole(file, number), (self.root / file).read_bytes())
+        self._write(self.root / file, text.encode())
+        del self.course.damaged[file]
+        return self._whole(file, number)
+
+    def _whole(self, file: str, number: int) -> Path:
+        kept = self._place / "kept" / file
+        return kept.with_name(f"{kept.stem}-{number}{kept.suffix}")
 
     def mine(self, exercise: Exercise) -> Path:
         """Gives back the learner's version that was taken away last; what stands there instead is kept too."""

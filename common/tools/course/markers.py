@@ -61,6 +61,11 @@ def regions(where: str, text: str) -> list[Region]:
     return list(found.values())
 
 
+def marker_lines(text: str) -> list[str]:
+    """The lines that begin or end an exercise, without the space around them."""
+    return [line.strip() for line in text.splitlines() if _BEGIN.fullmatch(line) or _END.fullmatch(line)]
+
+
 def inside(text: str, region: Region) -> str:
     """What stands between the two lines."""
     return "\n".join(text.splitlines()[region.first : region.last - 1])

@@ -16,13 +16,14 @@ from tools.course.questions import Answers
 OF_THE_WORKBOOK = ("capi", "course", "harness", "mutants", "new_chapter", "packages", "python", "ranks", "style",
                    "teaching", "tools")
 THE_BOOKS = "the book's"  # the state of an exercise that nobody has started
+DAMAGED = "damaged"  # of one whose file has not the markers that it needs
 
 
 class LearnersPath:
     """All that is known of one tree. No check is run: results are those of the last ones."""
 
     def __init__(self, course: "Course | None" = None):
-        self.course = course or load()
+        self.course = course or load(of_a_learner=True)
         self.learner, self.answers = Learner(self.course), Answers(self.course.root)
         self.progress = StudentProgress(StudentProgress.beside(self.course.root))
 
@@ -35,6 +36,8 @@ class LearnersPath:
             return self.progress.state(exercise, self.judged(exercise), self.answers.answer(exercise) is not None)
         if not self.learner.theirs(exercise):
             return THE_BOOKS
+        if exercise.file in self.course.damaged:
+            return DAMAGED
         return self.progress.state(exercise, self.judged(exercise), self.course.attempted(exercise))
 
     def judged(self, exercise: Exercise) -> str:
@@ -69,7 +72,7 @@ class LearnersPath:
         runs, and of those in other files of its program, should they not compile; traced as grading traces it."""
         others = [one for one in self.open if one.id != exercise.id]
         behind = {exercise.file, *self._files_behind(exercise.chapter, exercise.rung)}
-        elsewhere = [one for one in others if one.file not in behind]
+        elsewhere = [one for one in others if one.file not in behind and one.file not in self.course.damaged]
         beside = [one for one in others if one.file in behind and self.learner.has_the_books(one)]
         text = markers.for_a_compiler(str(self.course.root / exercise.file), self.course.text(exercise), {})
         return Beside(exercise.id, [one.id for one in beside], self.learner.with_the_books(beside),
@@ -111,7 +114,9 @@ class LearnersPath:
         read = (f"{place.file} up to line {place.line}, the box in \"{place.heading}\"" if place
                 else f"{chapter.name}/README.md")
         lines = [f"{exercise.id}: {exercise.title} (about {exercise.minutes} minutes)", f"  read   {read}"]
-        if exercise.kind == "code":
+        if exercise.kind != "measure" and exercise.file in course.damaged:
+            lines.append(f"  mend   {course.damaged[exercise.file]}")
+        elif exercise.kind == "code":
             region = course.region(exercise)
             lines.append(f"  write  {exercise.file}:{region.first}, {region.task}")
         elif exercise.kind == "debug":

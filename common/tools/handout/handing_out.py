@@ -55,36 +55,45 @@ class Handout:
     autograder: file_trees.FileTree
     # (exercise, why) of those that the plan has and that cannot be handed out with the others
     left_out: list[tuple[Exercise, str]]
-    rungs: list[str]  # files of kernels that show a solution
+    rungs: list[str]  # files of kernels that show a solution; of a chapter without any others, its name
+    beyond: list[str]  # chapters that the class has not come to
     known: list[Known]
 
 
 def hand_out(course: Course, plan: Plan, files: "file_trees.FileTree | None" = None,
-             later: tuple[Exercise, ...] = ()) -> Handout:
+             later: tuple[Exercise, ...] = (), last: str = "") -> Handout:
     """`files` are course.json and a roster, for the instructor's tree alone. `later` are exercises of later weeks: the
-    student's tree must not show their solutions either."""
+    student's tree must not show their solutions either. `last` is the number of the last chapter that the class has
+    come to: later ones are not in the student's tree."""
     tree = file_trees.read(course.root)
-    choosing = Choosing(course, later)
+    choosing = Choosing(course, later, last)
     chosen, left_out = choosing.compatible(plan.exercises)
+    if not chosen:
+        why_not = "".join(f" ({one.id}: {why})" for one, why in left_out)
+        raise Failure(f"there is no exercise to hand out{why_not}", status=2)
     plan = replace(plan, weeks=[replace(week, exercises=[one for one in week.exercises if one in chosen])
                                 for week in plan.weeks])
     view = choosing.view(chosen)
     student = _student_tree(course, plan, tree, view, choosing.solutions)
     _require_no_leak(student, view.own, choosing.solutions)
     instructor = {**tree, **(files or {})}
-    return Handout(plan, student, instructor, gradescope.archive(plan, instructor), left_out, sorted(view.gone),
-                   _known(plan, view, choosing.solutions))
+    whole, left = _chapters(tree), view.less.chapters()
+    beyond = [chapter for chapter in whole if last and chapter[:2] > last]
+    gone = {file.partition("/")[0] if file.partition("/")[0] in {*whole} - {*left} else file
+            for file in view.gone - choosing.beyond}
+    return Handout(plan, student, instructor, gradescope.archive(plan, instructor), left_out,
+                   sorted(gone), beyond, _known(plan, view, choosing.solutions))
 
 
 # --- Which exercises, and which rungs ---------------------------------------------------------------------------------
 
 
 def compatible(course: Course, exercises: list[Exercise],
-               later: tuple[Exercise, ...] = ()) -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
+               later: tuple[Exercise, ...] = (), last: str = "") -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
     """(those that can be handed out together, (exercise, why) of the others): a file that shows the solution of one
     cannot be the file of another. Earlier chapters come first, and a file that can have all of its exercises has
     them."""
-    return Choosing(course, later).compatible(exercises)
+    return Choosing(course, later, last).compatible(exercises)
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class _View:
     whole: rungs.Ladder
     less: rungs.Ladder  # without the files that show a solution
     gone: set[str]  # files that show one, or need such a file, also those of no chapter
-    hidden: set[str]  # files of later exercises
+    hidden: set[str]  # files of later exercises and chapters
 
 
 @lru_cache(maxsize=1)  # the weeks of one course
@@ -107,9 +116,14 @@ def _solutions(course: Course) -> leaks.Solutions:
 class Choosing:
     """Which exercises go together: the tree is read once."""
 
-    def __init__(self, course: Course, later: tuple[Exercise, ...] = ()):
+    def __init__(self, course: Course, later: tuple[Exercise, ...] = (), last: str = ""):
         self.course, self.later, self.solutions = course, later, _solutions(course)
         self._whole = rungs.read(course.root, {})
+        self.beyond = {file for file in self._whole.sources if file[:2] > last} if last else set()
+        if last:  # kernels of no chapter are of their exercises' chapters
+            self.beyond |= ({one.file for one in course.exercises if one.id[:2] > last}
+                             - {one.file for one in course.exercises if one.id[:2] <= last})
+        self._in_other_words = {one.id: set(one.shown_in) for one in course.exercises}
         self._apart = {file: course.root.joinpath(file).read_text() for file in {one.file for one in course.exercises}
                        if file not in self._whole.sources}  # of no chapter
         self._students: dict[tuple[str, ...], dict[str, str]] = {}
@@ -159,7 +173,7 @@ class Choosing:
         unsolved = [one for one in [*chosen, *self.later] if one.kind != "measure"]
         students = self._student_files(chosen)
         starts = {**self._student_files(unsolved), **students}
-        hidden = {one.file for one in unsolved if one not in chosen}
+        hidden = {one.file for one in unsolved if one not in chosen} | self.beyond
         sources = {**self._whole.sources, **{file: students[file] for file in students if file in self._whole.sources}}
         whole = rungs.Ladder(sources)
         view = self._gone(_View(students, {}, whole, whole, set(), hidden), {})
@@ -188,6 +202,7 @@ class Choosing:
 
         showing = {file for file, text in view.whole.sources.items()
                    if any(shows(part) for part in [text, *self._headers_of(file)])}
+        showing |= view.whole.sources.keys() & set().union(*(self._in_other_words[id] for id in own))
         # Where kernels are templates in a header, a file of no rung makes them, and the rungs are nothing without it.
         without = {file.partition("/")[0] for file in showing if rungs.is_of_no_rung(file, view.whole.sources[file])
                    and any(map(shows, self._headers_of(file)))}
@@ -326,8 +341,8 @@ def _exercises(course: Course, plan: Plan) -> str:
     """exercises.json with those of the plan, and the plan's points."""
     points = {one.id: one.points for one in plan.exercises}
     entries = json.loads((course.root / FILE).read_text())["exercises"]
-    return json.dumps({"exercises": [{**entry, "points": points[entry["id"]]} for entry in entries
-                                     if entry["id"] in points]},
+    return json.dumps({"exercises": [{**{key: value for key, value in entry.items() if key != "shown_in"},
+                                      "points": points[entry["id"]]} for entry in entries if entry["id"] in points]},
                       indent=1, ensure_ascii=False) + "\n"
 
 
