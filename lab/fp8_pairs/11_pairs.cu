@@ -1,0 +1,35 @@
+// Chapter 13, rung 10, offset: P is where e4m3 has its bits.
+//
+// The kernel is that of forward.h. It is the chapter's result.
+//
+// What changed since rotated: when m rises, the row's largest weight becomes 2^3 in place of 1. All other weights are
+// eight times as large, too: those down to 2^-9 of the largest have all their bits, where it was 2^-6, and 2^-13 of it
+// is still something. A lane's sum of 32 weights is 256 at most then, so what sums tell stays true.
+//
+// It also takes tensors that are e4m3 already (take_tiles in quantize_tiles.h).
+//
+// Expected limit: as before.
+#include "forward.h"
+
+namespace fp8 {
+namespace {
+
+struct Pairs : Direct {
+  struct Range {
+    static constexpr float start = 3, headroom = start;
+  };
+  static constexpr bool by_sums = true, turns = true, q_held = true;
+  static constexpr int flush = 1;
+  static constexpr bool pairs = true;
+  static constexpr attention::EightBits rounding = attention::rotated_tile;
+};
+
+}  // namespace
+
+extern const attention::Rung pairs;
+constinit const attention::Rung pairs = {.name = "pairs",
+                                          .idea = "the heaviest weight is 8, so that small ones keep their bits",
+                                          .forward = attention::padded<unpadded<Pairs>>,
+                                          .from_e4m3 = of_e4m3<Pairs>};
+
+}  // namespace fp8
