@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     }
     fence_mbarrier_init();
   }
-  grid_dependency_wait();  // the kernel before this one has set the count, in global memory
+  grid_dependency_wait();  // what the kernel before this one wrote is in global memory: the count, or Q, K and V
   __syncthreads();         // the mbarriers are there
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
@@ -328,7 +328,7 @@ int consumers_for(const Problem& p) {
   return best;
 }
 
-// `prompt`: take_none is launched only where it is needed, and this kernel starts while that one ends.
+// `prompt`: take_none is launched only where it is needed, and this kernel starts while the one before it ends.
 void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto with = [&]<int consumers>() {
@@ -341,7 +341,7 @@ void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stre
       if (taken) launch(take_none, {1, 1, 0, stream}, taken);
       launch_grid(forward<T, D, consumers>,
                   {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
-                  prompt && taken ? Blocks::dependent : Blocks::apart, tile_map<D>(q, heads, p.seq_q, Br, p.head_dim),
+                  prompt ? Blocks::dependent : Blocks::apart, tile_map<D>(q, heads, p.seq_q, Br, p.head_dim),
                   tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim),
                   tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p, tiles, taken, args.lse);
     };

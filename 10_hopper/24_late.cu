@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(threads, 1)
     }
     fence_mbarrier_init();
   }
-  grid_dependency_wait();  // the kernel before this one has set the count, in global memory
+  grid_dependency_wait();  // what the kernel before this one wrote is in global memory: the count, or Q, K and V
   __syncthreads();         // the mbarriers are there
 
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
@@ -318,7 +318,7 @@ void forward_late(const Problem& p, const ForwardArgs& args, cudaStream_t stream
     int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
     if (taken) launch(take_none, {1, 1, 0, stream}, taken);
     launch_grid(polynomial ? forward<true, T, D> : forward<false, T, D>,
-                {unsigned(blocks), threads, sizeof(Shared<T, D>), stream}, taken ? Blocks::dependent : Blocks::apart,
+                {unsigned(blocks), threads, sizeof(Shared<T, D>), stream}, Blocks::dependent,
                 tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
                 tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p,
                 tiles, taken, args.lse);

@@ -454,7 +454,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
     }
     fence_mbarrier_init();
   }
-  grid_dependency_wait();  // the kernel before this one has set the count, in global memory
+  grid_dependency_wait();  // what the kernel before this one wrote is in global memory: the count, or Q, K and V
   if constexpr (X::blocks)
     if (*lists.wrong) return;
   __syncthreads();  // the mbarriers are there
@@ -549,9 +549,8 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
   if constexpr (X::blocks) lists = check_lists(p, args, blocks, stream);
   if (taken && !X::packed && !X::blocks) launch(take_first, {1, 1, 0, stream}, taken, blocks);
   launch_grid(forward<T, D, consumers, X>,
-              {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers, X>), stream},
-              taken ? Blocks::dependent : Blocks::apart, maps, p, tiles, taken, typename X::Score(p, args.alibi),
-              args.lse, args.sink, lists);
+              {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers, X>), stream}, Blocks::dependent,
+              maps, p, tiles, taken, typename X::Score(p, args.alibi), args.lse, args.sink, lists);
 }
 
 template <class X>

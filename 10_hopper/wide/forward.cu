@@ -241,7 +241,7 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
            map_of<D>(p, q, p.heads, p.seq_q, Br, p.head_dim), map_of<D>(p, k, p.kv_heads, p.seq_k, Bc, p.head_dim),
            map_of<D>(p, v, p.kv_heads, p.seq_k, Bc, p.head_dim), map_of<D>(p, o, p.heads, p.seq_q, 16, p.head_dim, 1),
-           p, attention::heads_in_a_round(p), args.lse);
+           p, attention::heads_that_run_together(p), args.lse);
   });
 }
 

@@ -15,7 +15,7 @@ int heads_in_a_round(const Problem& p) {
 
 int heads_that_run_together(const Problem& p) {
   constexpr double mb = 1 << 20;
-  const int heads = p.batch * p.heads, most = p.head_dim > 64 ? 16 : 32;
+  const int heads = p.batch * p.heads, most = p.head_dim > 128 ? 4 : p.head_dim > 64 ? 16 : 32;
   const double head_bytes = 2. * p.kv_size() * 2 / heads;  // of K and V, a query head's share
   if (heads * head_bytes <= 16 * mb) return heads;
   return std::max({1, int(8 * mb / head_bytes), std::min(most, int(16 * mb / head_bytes))});

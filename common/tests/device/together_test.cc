@@ -104,6 +104,8 @@ TEST(Rounds, HaveHeadsWhoseKAndVTogetherHaveRoomInTheCache) {
   EXPECT_EQ(round(8, 8, 1 << 20, 128), 1);  // one at least
   EXPECT_EQ(round(8, 8, 8192, 64), 8);      // all of them
   EXPECT_EQ(round(256, 256, 2048, 64), 32);
+  EXPECT_EQ(round(16, 16, 4096, 192), 4);   // fewer of wide heads
+  EXPECT_EQ(round(12, 12, 16384, 256), 1);  // 16 MB
   EXPECT_EQ(round(999, 999, 256, 64), 128);  // short ones: 8 MB
 }
 
