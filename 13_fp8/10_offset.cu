@@ -19,6 +19,7 @@ struct Offset : Direct {
     static constexpr float start = 3, headroom = start;
   };
   static constexpr bool by_sums = true, turns = true, q_held = true;
+  static constexpr int followed = 3;
   static constexpr int flush = 1;
   static constexpr attention::EightBits rounding = attention::rotated_tile;
 };

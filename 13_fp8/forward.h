@@ -63,6 +63,8 @@ struct Direct {
   using Range = lazy_softmax::AtMostOne;
   // The sums of weights say whether m has to rise, and nobody looks for the largest x
   static constexpr bool by_sums = false;
+  // In so many tiles m follows the row maximum all the same, and the heaviest weight has no rounding
+  static constexpr int followed = 0;
   // The consumers take turns at the tensor cores
   static constexpr bool turns = false;
   // Q is in registers, at D = 128
@@ -348,6 +350,7 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   float weight = 1;  // of a tile's P in l
+  constexpr float heaviest = 1 << int(R::Range::start);  // a weight, as m is set
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
     const float scale = scale_of(k_scales[of_tiles ? j : 0]);
@@ -378,7 +381,8 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     exponentiate(p_reg, s_reg, sums);
     if (R::by_sums && j > 0) {
       const bool unset = rows.minus_l[0][0] == INFINITY || rows.minus_l[0][1] == INFINITY;
-      if (__any_sync(0xffffffff, unset || !(fmaxf(sums[0], sums[1]) <= largest_e4m3))) {
+      const float largest = j < R::followed ? heaviest : largest_e4m3;
+      if (__any_sync(0xffffffff, unset || !(fmaxf(sums[0], sums[1]) <= largest))) {
         raise();
         exponentiate(p_reg, s_reg, sums);
       }
