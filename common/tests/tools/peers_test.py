@@ -467,14 +467,34 @@ class Peers(BesideAStandInForTorch):
         o.float.return_value = 7
         self.assertEqual(candidate.output((o, 0.5)), 3.5)
 
+    def test_cudnn_has_a_window_through_its_frontend(self):
+        """Its left bound is the first key that a query does not see; -1 is no bound."""
+        asked = []
+        operators = mock.MagicMock(scaled_dot_product_attention=lambda q, k, v, **said: asked.append(said) or q)
+        modules = {"cudnn": mock.MagicMock(), "cudnn.experimental": mock.MagicMock(), "cudnn.experimental.ops": operators}
+        with mock.patch.dict(sys.modules, modules):
+            candidate = self.peers_main.CudnnWithWindow()
+        q, k = Tensor((1, 8, 50, 64)), Tensor((1, 2, 70, 64))
+        for keys, causal, window in ((k, True, (9, -1)), (k, False, (0, 3)), (q, False, (-1, 0)), (q, True, (9, 5))):
+            self.lane(candidate, "forward", q, keys, keys, causal=causal, window=window).launch(0)
+        self.assertEqual([tuple(said.values()) for said in asked],
+                         [(True, 1, 10, 0), (True, 1, 1, 3), (True, 0, -1, 0), (True, 0, 10, 0)])
+        self.assertEqual(set(map(tuple, asked)), {("enable_gqa", "diagonal_alignment", "left_bound", "right_bound")})
+        plain, windowed = (Problem(1, 8, 8, 50, 50, 64, "bf16", True, extra) for extra in ("views", "window9_0_views"))
+        self.assertEqual([candidate.lacks(windowed) or candidate.refuses(windowed), candidate.refuses(plain)],
+                         [None, "it is for windows"])
+        self.assertEqual(candidate.lacks(Problem(1, 8, 8, 50, 50, 64, "bf16", True, "window9_0_sink")), "it has no sink")
+
     def test_cudnn_without_its_frontend(self):
         self.torch.cuda.get_device_capability.return_value = (9, 0)
         sys.modules.pop("tools.measuring.cudnn_fp8", None)
-        with mock.patch.dict(sys.modules, {"cudnn": None}):
-            candidates, absent = self.peers_main.peer_candidates(peers.IN_EIGHT_BITS)
-        self.assertEqual([one.name for one in candidates], ["CUDNN"])
-        self.assertRegex(absent["CUDNN-FP8"], "cudnn.*: pip install nvidia-cudnn-frontend$")
-        self.assertNotIn("\n", absent["CUDNN-FP8"])
+        for names, there, missing in ((peers.IN_EIGHT_BITS, ["CUDNN"], "CUDNN-FP8"),
+                                      (peers.WITH_EXTRAS, ["FLEX"], "CUDNN-WINDOW")):
+            with mock.patch.dict(sys.modules, {"cudnn": None}):
+                candidates, absent = self.peers_main.peer_candidates(names)
+            self.assertEqual([one.name for one in candidates], there)
+            self.assertRegex(absent[missing], "cudnn.*: pip install nvidia-cudnn-frontend$")
+            self.assertNotIn("\n", absent[missing])
 
     def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
         candidate = self.peers_main.sdpa("FLASH-deterministic")
@@ -593,6 +613,14 @@ class Runs(BesideAStandInForTorch):
         self.assertEqual(measured[1][3], 65536)  # a sum over the documents: the stand-in counts rows
         self.assertEqual(report["what"], "packed-fp16-d64")
         self.assertIn("B40 H16 N5918 D64 fp16 causal packed65536_65536", peer_tables.tables(report))
+
+    def test_problems_with_extras_have_further_peers(self):
+        """Of cuDNN with a window nobody hears elsewhere."""
+        measured, report = self.run_with({"head_dim": 64}, ["forward"], sweep="extras")
+        self.assertEqual(measured[0][-1], ["FLASH", "CUDNN", "MATH", "FLEX", "08_c"])
+        self.assertRegex(report["absent"]["CUDNN-WINDOW"], "pip install nvidia-cudnn-frontend$")
+        _, report = self.run_with({"seq_q": [64]}, ["forward"])
+        self.assertNotIn("CUDNN-WINDOW", report["absent"])
 
     def test_eight_bits_beside_sixteen(self):
         """All rungs in eight bits, and the chapter of tensors in eight bits; back to back the last rung alone."""

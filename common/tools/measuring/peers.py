@@ -65,7 +65,8 @@ PEERS = ["FLASH", "FLASH-deterministic", "CUDNN", "MATH", "FA3", "FA4", "FA4-det
 FLEX = "FLEX"  # PyTorch's flex_attention, compiled: of problems with extras
 # Of packed sequences: PyTorch's varlen_attn, and its nested tensors with FLASH and with cuDNN
 VARLEN, NESTED = "VARLEN", ("NESTED", "NESTED-CUDNN")
-CUDNN_FP8 = "CUDNN-FP8"  # cuDNN's attention of tensors in e4m3, through its frontend
+# cuDNN through its frontend: with a window, which PyTorch does not pass on, and of tensors in e4m3
+CUDNN_WINDOW, CUDNN_FP8 = "CUDNN-WINDOW", "CUDNN-FP8"
 ROPE_BASELINE = "compiled+FLASH"
 ROPE_PEERS = ["eager+FLASH", "compiled+FLASH"]
 SWEEPS = {
@@ -89,6 +90,7 @@ LAUNCH_BY_LAUNCH, BACK_TO_BACK = "launch by launch", "back to back"
 OF_MODELS = ("models", "random")  # each point has its own shape and dtype; to name one chooses among the points
 EIGHT_BITS = "fp8"  # the sweep
 IN_EIGHT_BITS = ("CUDNN", CUDNN_FP8)  # and its peers
+WITH_EXTRAS = (CUDNN_WINDOW, FLEX)  # peers of problems that have some, beside PEERS
 OF_DOCUMENTS = {"packed": ("FA4", "FA4-deterministic", VARLEN, *NESTED, FLEX), "blocks": (FLEX,)}  # and their peers
 HEAD_DIMS = [40, 72, 80, 96, 112, 192, 256]  # of that sweep
 DECODING = [(1, 32), (1, 8), (8, 8), (64, 8)]  # (B, Hkv) of that sweep

@@ -10,6 +10,7 @@ would be the CPU's. Every result is first compared with fp64; what is wrong is n
 
 import contextlib
 import functools
+import importlib
 import json
 import math
 import os
@@ -44,6 +45,7 @@ from tools.measuring.nvml import Look, Nvml
 from tools.measuring.peers import (
     BACK_TO_BACK,
     CUDNN_FP8,
+    CUDNN_WINDOW,
     EIGHT_BITS,
     FLEX,
     IN_EIGHT_BITS,
@@ -53,6 +55,7 @@ from tools.measuring.peers import (
     PEERS,
     ROPE_PEERS,
     VARLEN,
+    WITH_EXTRAS,
     add_ratios,
     schedule,
     summary,
@@ -450,6 +453,34 @@ def nested(name: str) -> Candidate:
     return VariableLength(name, attend)
 
 
+def from_frontend(module: str) -> ModuleType:
+    """A module that needs cuDNN's frontend."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise RuntimeError(f"{first_line(error)}: pip install nvidia-cudnn-frontend") from None
+
+
+class CudnnWithWindow(Candidate):
+    """cuDNN's attention with a window, by the operator that its frontend gives to PyTorch."""
+
+    takes = ("window",)
+
+    def __init__(self):
+        attention = from_frontend("cudnn.experimental.ops").scaled_dot_product_attention
+
+        def attend(q, k, v, causal, window):
+            left, right = window
+            # There a query sees the keys j with i - left_bound < j: not yet the first of ours. -1 is all of them.
+            return attention(q, k, v, enable_gqa=True, diagonal_alignment=int(q.shape[2] != k.shape[2]),
+                             left_bound=left + 1 if left >= 0 else -1, right_bound=0 if causal else right)
+
+        super().__init__(CUDNN_WINDOW, attend)
+
+    def refuses(self, problem: Problem) -> "str | None":
+        return None if "window" in problem.asked() else "it is for windows"
+
+
 class CudnnOfEightBits(Candidate):
     """cuDNN's attention of tensors in e4m3, whose result is e4m3, too."""
 
@@ -458,13 +489,10 @@ class CudnnOfEightBits(Candidate):
     output = staticmethod(lambda tensor: tensor[0].float() * tensor[1])  # its values, and their scale
 
     def __init__(self):
-        try:
-            from tools.measuring.cudnn_fp8 import Attention, Graph
-        except ModuleNotFoundError as error:
-            raise RuntimeError(f"{first_line(error)}: pip install nvidia-cudnn-frontend") from None
+        module = from_frontend("tools.measuring.cudnn_fp8")
         super().__init__(CUDNN_FP8, lambda run, **_: run())
-        self.graph = functools.lru_cache(maxsize=1)(Graph)  # both sets of inputs have it
-        self.attention = Attention
+        self.graph = functools.lru_cache(maxsize=1)(module.Graph)  # both sets of inputs have it
+        self.attention = module.Attention
 
     def prepared(self, tensors, causal, _backward):
         return [self.attention(self.graph(tuple(tensors[0].shape), causal), *map(in_eight_bits, tensors))]
@@ -529,7 +557,8 @@ def peer_candidates(names: Sequence[str] = PEERS) -> tuple[list[Candidate], dict
         try:
             candidates.append(flexible() if name == FLEX else variable_length() if name == VARLEN else nested(name)
                               if name in NESTED else package(name) if name.startswith("FA") else
-                              CudnnOfEightBits() if name == CUDNN_FP8 else sdpa(name))
+                              CudnnOfEightBits() if name == CUDNN_FP8 else
+                              CudnnWithWindow() if name == CUDNN_WINDOW else sdpa(name))
         except Exception as error:  # not installed, or it does not load here
             absent[name] = first_line(error)
     return candidates, absent
@@ -901,7 +930,7 @@ def candidates_for(points: list[Problem], workbook: ModuleType,
     _require_direction(workbook, chapters, request["directions"])
     plain, rotating = ([one for one in chapters if one.rope == rope] for rope in (False, True))
     names = its_peers or (model_sweep.PEERS if request["own"] else PEERS)
-    names = [*names, FLEX] if any(extras(point) for point in points) and not its_peers else names
+    names = [*names, *WITH_EXTRAS] if any(extras(point) for point in points) and not its_peers else names
     peers, missing = peer_candidates(names) if plain else ([], {})
     rotating_peers, others = rotating_candidates() if rotating else ([], {})
     absent |= missing | others
