@@ -618,10 +618,14 @@ __global__ void __launch_bounds__(threads, 1)
 }  // namespace of_backward
 
 // As in chapter 10. With a block mask blocks of one head wait for one another as with a causal mask: a block has few
-// steps, whatever the list is.
+// steps, whatever the list is. With a window they wait, too, and of a head they read no more than a window's queries:
+// so more heads go together.
 template <class X>
 int heads_in_a_round(Problem p) {
   if constexpr (X::blocks) p.mask = attention::Mask::causal;
+  constexpr int measured = 4096;  // keys of a window
+  if (X::window && int64_t(p.window_left) + p.window_right <= measured)
+    return std::min(p.batch * p.kv_heads, p.head_dim > 64 ? 16 : 32);
   return attention::kv_heads_that_share_the_l2(p);
 }
 

@@ -17,8 +17,9 @@ int heads_that_run_together(const Problem& p) {
   constexpr double mb = 1 << 20;
   const int heads = p.batch * p.heads, most = p.head_dim > 128 ? 4 : p.head_dim > 64 ? 16 : 32;
   const double head_bytes = 2. * p.kv_size() * 2 / heads;  // of K and V, a query head's share
-  if (heads * head_bytes <= 16 * mb) return heads;
-  return std::max({1, int(8 * mb / head_bytes), std::min(most, int(16 * mb / head_bytes))});
+  if (heads * head_bytes <= 32 * mb) return heads;
+  const int room = std::max({1, int(8 * mb / head_bytes), std::min(most, int(16 * mb / head_bytes))});
+  return ceil_div(heads, ceil_div(heads, room));  // the last round has as many: all begin with their longest tiles
 }
 
 int kv_heads_that_share_the_l2(const Problem& p) {

@@ -458,7 +458,8 @@ def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scal
     if is_causal and attn_mask is not None:
         raise ValueError("attn_mask and is_causal=True are both given: pass one of them")
     if dropout_p != 0:
-        raise ValueError(f"dropout_p is {dropout_p}: supported is 0, no dropout")
+        found = "not 0" if torch.compiler.is_dynamo_compiling() else dropout_p  # there it may be a symbol
+        raise ValueError(f"dropout_p is {found}: supported is 0, no dropout")
     if not isinstance(is_causal, int) or is_causal not in (0, 1):
         raise ValueError(f"is_causal is {is_causal!r}: it must be True or False")
     known = all([x.layout == torch.strided and not x.is_nested and x.dim() == 4 for x in (query, key, value)])

@@ -104,9 +104,12 @@ TEST(Rounds, HaveHeadsWhoseKAndVTogetherHaveRoomInTheCache) {
   EXPECT_EQ(round(8, 8, 1 << 20, 128), 1);  // one at least
   EXPECT_EQ(round(8, 8, 8192, 64), 8);      // all of them
   EXPECT_EQ(round(256, 256, 2048, 64), 32);
-  EXPECT_EQ(round(16, 16, 4096, 192), 4);   // fewer of wide heads
-  EXPECT_EQ(round(12, 12, 16384, 256), 1);  // 16 MB
-  EXPECT_EQ(round(999, 999, 256, 64), 128);  // short ones: 8 MB
+  EXPECT_EQ(round(16, 16, 4096, 192), 4);      // fewer of wide heads
+  EXPECT_EQ(round(12, 12, 16384, 256), 1);     // 16 MB
+  EXPECT_EQ(round(1024, 1024, 256, 64), 128);  // short ones: 8 MB
+  EXPECT_EQ(round(32, 8, 4096, 192), 32);      // 24 MB, which stay in the cache
+  EXPECT_EQ(round(40, 40, 4096, 192), 4);
+  EXPECT_EQ(round(28, 28, 8192, 64), 7);  // not three rounds of 8 and a last one of 4
 }
 
 }  // namespace
