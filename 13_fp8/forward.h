@@ -63,7 +63,7 @@ struct Direct {
   using Range = lazy_softmax::AtMostOne;
   // The sums of weights say whether m has to rise, and nobody looks for the largest x
   static constexpr bool by_sums = false;
-  // In so many tiles m follows the row maximum all the same, and the heaviest weight has no rounding
+  // In the first so many tiles m follows the row maximum all the same, and the heaviest weight is not rounded
   static constexpr int followed = 0;
   // The consumers take turns at the tensor cores
   static constexpr bool turns = false;
@@ -350,7 +350,8 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
   const Watched state = {int64_t(tile.head) * p.seq_q + first_row, 0, p.seq_q - first_row, D};
   const auto scores = [&](int j) { return Watched{state.row, j * Bc, state.rows, p.seq_k - j * Bc}; };
   float weight = 1;  // of a tile's P in l
-  constexpr float heaviest = 1 << int(R::Range::start);  // a weight, as m is set
+  // The largest weight of a row whose m is its maximum
+  constexpr float heaviest = 1 << int(R::Range::start);
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
     const float scale = scale_of(k_scales[of_tiles ? j : 0]);
