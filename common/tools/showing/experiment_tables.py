@@ -269,6 +269,18 @@ def heads_in_a_round(of: Quantities) -> str:
     return markdown(rows)
 
 
+def heads_with_a_window(of: Quantities) -> str:
+    heads = ("before", 8, 16, 32)
+    rows = [["heads in a round", "as before", *map(str, heads[1:])]]
+    for head_dim in (64, 128):
+        rows.extend([f"D = {head_dim}, a window of {window}",
+                     *(_cell(of, "2026-11-30-12-window-rounds.json", "us", "points", text=".0f", head_dim=head_dim, window=window,
+                             heads_in_a_round=number, prefetched_tickets=0)
+                       for number in heads[:4 if head_dim == 64 else 3]), *([] if head_dim == 64 else ["16 are all"])]
+                    for window in (256, 1024, 4096))
+    return markdown(rows)
+
+
 TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
     ("forward", (128,), "early", "turns that end when products have started", "0.99 / 1.00"),
     ("forward", (128,), "late", "turns that end when S is there", "1.00 / 1.00"),
@@ -400,6 +412,7 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "clusters, backward": lambda of: with_clusters(of, "backward"), "deferred": lambda of: over_prompt(of, "deferred"),
     "columns": lambda of: over_prompt(of, "columns"),
     "tried in 10": tried_in_10, "heads in a round": heads_in_a_round,
+    "heads in a round with a window": heads_with_a_window,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
