@@ -10,7 +10,8 @@
 // launch(), for a kernel all of whose threads call grid_dependency_wait(). It may start when every thread block of the
 // kernel before it has ended, but what these wrote need not be in sight yet. (Sooner, if that kernel executed
 // griddepcontrol.launch_dependents, as none does here: then what it still reads could be overwritten as well, and the
-// engine would not notice.)
+// engine would not notice.) The kernel before it need not be one of the same call. But each kernel waits for that one
+// alone: so one that is launched like this has to wait even if it needs nothing of what was before.
 template <class... Params, class... Args>
 void launch_dependent(void (*kernel)(Params...), const LaunchConfig& config, Args&&... args) {
   launch_grid(kernel, config, Blocks::dependent, std::forward<Args>(args)...);
