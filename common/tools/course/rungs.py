@@ -42,9 +42,10 @@ class Ladder:
     def __init__(self, sources: dict[str, str]):
         self.sources = dict(sources)
         self.gone: set[str] = set()
+        self._less: dict[frozenset[str], Ladder] = {}  # without these files
         self._uses: dict[tuple[str, str], set[Symbol]] = {}  # (file, its text) -> what it uses
         self._defined = {(_namespace(file), name): file for file, text in sources.items()
-                         for name in _DEFINES.findall(text)}
+                         for name in _names_defined(text)}
         self._mine = {file: {symbol for symbol, place in self._defined.items() if place == file} for file in sources}
         # What a list has, and kernels for wide heads, which nobody runs but a rung.
         self._needed = {symbol for file in sources if _is_list(file) for symbol in self._used(file)}
@@ -52,10 +53,13 @@ class Ladder:
 
     def without(self, files: set[str]) -> "Ladder":
         """This ladder when these files are not there."""
-        less = copy(self)
-        less.sources, less.gone = dict(self.sources), set()
-        less._take_out(files)
-        return less
+        key = frozenset(files)
+        if key not in self._less:
+            less = copy(self)
+            less.sources, less.gone, less._less = dict(self.sources), set(), {}
+            less._take_out(files)
+            self._less[key] = less
+        return self._less[key]
 
     def chapters(self) -> list[str]:
         return sorted({file.partition("/")[0] for file in self.sources})
@@ -144,6 +148,7 @@ def _is_list(file: str) -> bool:
     return file.endswith("/attention.cu")
 
 
+@cache
 def is_of_no_rung(file: str, text: str) -> bool:
     """A file of kernels that others of its chapter run."""
     return not _is_list(file) and _DEFINES.search(text) is None
@@ -166,6 +171,11 @@ def _elements(text: str) -> tuple[list[str], int, int]:
             start = position + 1
         position += 1
     return [element for element in elements if element], begin, position - 1
+
+
+@cache
+def _names_defined(text: str) -> tuple[str, ...]:
+    return tuple(_DEFINES.findall(text))
 
 
 @cache

@@ -129,6 +129,7 @@ class Choosing:
         self._students: dict[tuple[str, ...], dict[str, str]] = {}
         self._views: dict[tuple[str, ...], _View] = {}
         self._headers: dict[str, list[str]] = {}
+        self._shown: dict[tuple[str, str], dict[str, frozenset[leaks.Run]]] = {}
 
     def compatible(self, exercises: list[Exercise]) -> tuple[list[Exercise], list[tuple[Exercise, str]]]:
         chosen: list[Exercise] = []
@@ -197,11 +198,11 @@ class Choosing:
 
     def _gone(self, view: _View, own: dict[str, frozenset[leaks.Run]]) -> _View:
         """The same where these runs may stand nowhere."""
-        def shows(text: str) -> bool:
-            return any(not runs.isdisjoint(own.get(id, ())) for id, runs in self.solutions.shown(text).items())
+        def shows(text: str, file: str = "") -> bool:
+            shown = self._shown_with_headers(file, text) if file else self.solutions.shown(text)
+            return any(not shown[id].isdisjoint(own[id]) for id in shown.keys() & own.keys())
 
-        showing = {file for file, text in view.whole.sources.items()
-                   if any(shows(part) for part in [text, *self._headers_of(file)])}
+        showing = {file for file, text in view.whole.sources.items() if shows(text, file)}
         showing |= view.whole.sources.keys() & set().union(*(self._in_other_words[id] for id in own))
         # Where kernels are templates in a header, a file of no rung makes them, and the rungs are nothing without it.
         without = {file.partition("/")[0] for file in showing if rungs.is_of_no_rung(file, view.whole.sources[file])
@@ -210,6 +211,16 @@ class Choosing:
         less = view.whole.without((view.hidden & view.whole.sources.keys()) | showing)
         apart = {file for file, text in self._apart.items() if shows(view.students.get(file, text))}
         return replace(view, own=own, less=less, gone=less.gone | apart | view.hidden)
+
+    def _shown_with_headers(self, file: str, text: str) -> dict[str, frozenset[leaks.Run]]:
+        """{exercise's id: those of its runs that stand in this text of the file or in a header beside it}"""
+        if (file, text) not in self._shown:
+            shown: dict[str, frozenset[leaks.Run]] = {}
+            for part in (text, *self._headers_of(file)):
+                for id, runs in self.solutions.shown(part).items():
+                    shown[id] = shown.get(id, frozenset()) | runs
+            self._shown[file, text] = shown
+        return self._shown[file, text]
 
     def _headers_of(self, file: str) -> list[str]:
         """Texts of the headers beside it, which its chapter's files share: who needs one shows what it shows."""
