@@ -1,10 +1,14 @@
 // GoogleTest's main. Where there is no GPU, tests that need one are skipped, and CTest would call that a success: the
 // last line says how many did not run. With REQUIRE_GPU=1 in the environment they fail instead: see gpu_required().
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstdio>
 
 int main(int argc, char** argv) {
+  // Memory of a case is the next one's: pages that go back to the system in between have to be cleared again, a third of the time.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   testing::InitGoogleTest(&argc, argv);
   const int status = RUN_ALL_TESTS();
   const testing::UnitTest& tests = *testing::UnitTest::GetInstance();

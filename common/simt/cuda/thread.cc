@@ -27,7 +27,7 @@ int lane() { return static_cast<int>(this_worker("a shuffle").current().lane); }
 void warp_collective(const char* name, unsigned mask, void* operand, Compute compute, const char* file, int line) {
   Worker& self = this_worker(name);
   // Matches and reductions tell a lane of all others, as votes do.
-  const bool tells = std::strncmp(name, "__match", 7) == 0 || std::strncmp(name, "__reduce", 8) == 0;
+  const bool tells = *name == '_' && (std::strncmp(name, "__match", 7) == 0 || std::strncmp(name, "__reduce", 8) == 0);
   if (tells && static_cast<int>(self.current().lane) == std::countr_zero(mask)) self.observe(&Observer::voted);
   make_room(self.collective({name, {file, line, __builtin_return_address(0)}}, mask, operand, compute, true));
 }
