@@ -63,8 +63,12 @@ struct Direct {
   using Range = lazy_softmax::AtMostOne;
   // The sums of weights say whether m has to rise, and nobody looks for the largest x
   static constexpr bool by_sums = false;
-  // In the first so many tiles m follows the row maximum all the same, and the heaviest weight is not rounded
+  // In the first so many tiles m follows the row maximum all the same, and the heaviest weight is not rounded: m rises
+  // before the weights are made, or they are made again where a sum says so
+  template <int D>
   static constexpr int followed = 0;
+  template <int D>
+  static constexpr bool before = false;
   // The consumers take turns at the tensor cores
   static constexpr bool turns = false;
   // Q is in registers, at D = 128
@@ -376,17 +380,22 @@ __device__ __forceinline__ void attend(Shared<R, T, D>& smem, const Problem& p, 
     if constexpr (R::flush > 1) lazy_softmax::rescale(part_reg, correction);
   };
   // P, and l. From `unscanned` on the sums say whether m has to rise: no weight is larger than their sum. The first
-  // tile sets m, and none of its weights is too large
+  // tile sets m, and none of its weights is too large. Where m may rise before that, too, one piece of code is for
+  // both times: with two, ptxas spills
   const auto make_p = [&](int j) {
+    constexpr bool before = R::template before<D>;
+    const bool follows = j > 0 && j < R::template followed<D>;
+    bool rises = before && follows;
     float sums[2];
-    exponentiate(p_reg, s_reg, sums);
-    if (R::by_sums && j > 0) {
+#pragma unroll before ? 1 : 2
+    for (int round = 0; round < 2; round++) {
+      if (rises) raise();
+      exponentiate(p_reg, s_reg, sums);
+      if (!R::by_sums || j == 0 || rises) break;
       const bool unset = rows.minus_l[0][0] == INFINITY || rows.minus_l[0][1] == INFINITY;
-      const float largest = j < R::followed ? heaviest : largest_e4m3;
-      if (__any_sync(0xffffffff, unset || !(fmaxf(sums[0], sums[1]) <= largest))) {
-        raise();
-        exponentiate(p_reg, s_reg, sums);
-      }
+      const float largest = follows && !before ? heaviest : largest_e4m3;
+      rises = __any_sync(0xffffffff, unset || !(fmaxf(sums[0], sums[1]) <= largest));
+      if (!rises) break;
     }
     for (int h = 0; h < 2; h++) rows.minus_l[0][h] = fmaf(-weight, sums[h], rows.minus_l[0][h]);
     watch_weights(scores(j), s_reg);
