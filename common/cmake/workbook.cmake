@@ -95,7 +95,9 @@ add_library(workbook_settings INTERFACE)
 target_include_directories(workbook_settings INTERFACE ${PROJECT_SOURCE_DIR}/common)
 target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unknown-pragmas>)
 if(WORKBOOK_CUDA)
-  target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  if(NOT WORKBOOK_LIBRARY_ALONE)  # what profilers show the source by would be three quarters of an installed library
+    target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  endif()
   if(WORKBOOK_ONE_ARCHITECTURE AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)  # of code that nobody looks at or runs
     set(fast_compile --Ofast-compile=max)
     set(looked_at $<BOOL:$<TARGET_PROPERTY:MACHINE_CODE_IS_LOOKED_AT>>)

@@ -323,8 +323,8 @@ def attention_fp8(q, k, v, causal=False, scale=None, rung=None, q_scale=None, k_
     _require_tensors(**tensors)
     wanting = [name for name, x in (tensors | scales).items() if isinstance(x, torch.Tensor) and x.requires_grad]
     if torch.is_grad_enabled() and wanting:
-        raise ValueError(f"{', '.join(wanting)} require gradients and attention_fp8 has none: use torch.no_grad(), "
-                         "or attention()")
+        raise ValueError(f"{', '.join(wanting)} require{'s' * (len(wanting) == 1)} gradients and attention_fp8 has none: use "
+                         "torch.no_grad(), or attention()")
     library.check_names(FP8_CHAPTER, rung)
     if any([x.dtype == torch.float8_e4m3fn for x in tensors.values()]):
         return _from_e4m3(tensors, scales, causal, scale, rung, out_dtype)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import unittest
+from types import SimpleNamespace
 
 import trials
 
@@ -85,6 +86,14 @@ class EarlierChapters(unittest.TestCase):
 
 
 class TheTable(unittest.TestCase):
+    def test_a_product_in_an_index_is_none_of_two_numbers(self):
+        def told(product: str) -> "str | None":
+            there = SimpleNamespace(root=ROOT, written=lambda _: f"  for (int d = 0; d < p.head_dim; ++d) sum += {product};")
+            return wrong.sentence_of_code(there, SimpleNamespace(id="01.scores"), ["S[0, 0] is 1.281 and should be -0.847"])
+
+        self.assertIsNone(told("to_float(q_row[d]) * to_float(k[j * p.head_dim + d])"))
+        self.assertRegex(told("q_row[d] * k[j * p.head_dim + d]") or "", "^In which type do you multiply")
+
     def test_says_that_check_names_the_right_stage_of_nine_in_ten(self):
         rows = {row[:2]: row[4] for row in ROW.findall((ROOT / wrong.WRONG / "README.md").read_text())}
         named = [rows[one.exercise.id, one.name] for one in wrong.wrong_solutions(course.load())

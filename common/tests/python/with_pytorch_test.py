@@ -433,7 +433,7 @@ class Refusals(Refused):
         refused("^v is on meta and q is on (cpu|cuda:0): all tensors must be on one device$", q, k, v.to("meta"))
         refused("^k_scale is on meta and q is on (cpu|cuda:0): all tensors must be on one device$", q, k, v,
                 k_scale=b.to("meta"))
-        refused("^k_scale require gradients and attention_fp8 has none: use", q, k, v, k_scale=b.clone().requires_grad_())
+        refused("^k_scale requires gradients and attention_fp8 has none: use", q, k, v, k_scale=b.clone().requires_grad_())
         if ON_ENGINE:
             for wrong in (-1.0, 2.0**-130):
                 refused(f"^a scale of v is {wrong:g}: it must be at least 2.-126 and finite$", q, k, v,

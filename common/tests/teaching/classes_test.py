@@ -247,11 +247,11 @@ class OfAClass(unittest.TestCase):
     def test_the_page_of_the_class_says_whose_nothing_is(self):
         files = dict.fromkeys(("7_a", "7_b", "hal_[1]"), [self.exercises[0].file])
         self.grade_class({"7_a": ["wrong", "wrong"], "7_b": ["right", "wrong"], "hal_[1]": ["right", "right"]},
-                         people=[Person("7", "Ada", "ada@b")], files=files, notes=["dates.csv has gil, and nothing of that name was handed in."])
+                         people=[Person("7", "Ada", "ada@b"), Person("8", "Bo", "bo@b")], files=files, notes=["dates.csv has gil, and nothing of that name was handed in."])
         page = (self.out / "class.md").read_text().partition("## Whose, and when\n\n")[2].partition("\n\n")[0].splitlines()
         self.assertEqual(page[0], "- dates.csv has gil, and nothing of that name was handed in.")
         self.assertRegex(page[1], r"^- Not in the roster, or not one person's alone: hal\\_\\\[1\\\]\. ")
-        self.assertEqual(page[2:], ["- Of the same student 7\\_a counts for nothing, 7\\_b counts for 01.scores 05.rescale."])
+        self.assertEqual(page[2:], ["- Nothing was handed in by Bo.", "- Of the same student 7\\_a counts for nothing, 7\\_b counts for 01.scores 05.rescale."])
 
     def earlier(self, *submissions: object, points: float = 0) -> Grade:
         """What Gradescope's autograder says of 01.scores after these earlier results."""

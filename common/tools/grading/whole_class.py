@@ -92,6 +92,10 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
         say(line)
 
     of = whose([one.name for one in submissions], list(people), tell) if people else {}
+    there = {one.id for one in of.values()}
+    absent = [one for one in people if one.id not in there]
+    if absent:
+        tell(f"Nothing was handed in by {', '.join(one.name or one.id for one in absent)}.")
     rows = _rows(submissions, of, dates)
     handed_in = {one.name: one for one in submissions}
     tree = _digest(sorted((file, _digest(content)) for file, content in file_trees.read(workbenches[0].root).items()))
@@ -146,8 +150,7 @@ def grade_class(workbenches: list[Workbench], submissions: list[Submission], exe
             (out / "students" / f"{kept.stem}.md").unlink(missing_ok=True)
     found, without = alike({row.name: taken(row) for row in rows}, workbenches[0].course)
     lines: "list[tuple[Grade, Person | None]]" = [(grade, row.person) for grade, row in zip(grades, rows)]
-    there = {row.person.id for row in rows if row.person}
-    lines += [(replace(_nothing(exercises), log=log.of_student(one, [])), one) for one in people if one.id not in there]
+    lines += [(replace(_nothing(exercises), log=log.of_student(one, [])), one) for one in absent]
     (out / "grades.csv").write_text(grade_reports.table_of_class(lines, exercises, log))
     if people:
         points = {person.id: grade.score for grade, person in lines
