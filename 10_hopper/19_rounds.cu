@@ -5,11 +5,11 @@
 // head read the same K and V, and should find them in the L2 cache.
 //
 // Forward: as many heads as have room in 16 MB with K and V, but not more than 16, or 32 at D = 64 and 4 above D =
-// 128, unless more have room in 8 MB. Each round begins with its longest tiles. So rounds have the same number of
-// heads, as nearly as can be: the longest tiles of a few last heads would run alone at the end. Heads that all have
-// room in 32 MB are one round. Before, it was as many as have room in 32 MB, and 32 at least. By the time that the
-// second tile of a head had its turn, Q, K, V and O of 256 heads had passed through the cache; or, if sequences are
-// long, 32 heads at a time read K and V that were twice as large as the cache.
+// 128, unless more have room in 8 MB. Each round begins with its longest tiles, and of a last round with few heads
+// those would run alone: of the numbers near that, a round has the one with which the last round is fullest. All heads
+// are one round if they have room in 16 MB, or in 32 under the mask. Before, it was as many as have room in 32 MB, and
+// 32 at least. By the time that the second tile of a head had its turn, Q, K, V and O of 256 heads had passed through
+// the cache; or, if sequences are long, 32 heads at a time read K and V that were twice as large as the cache.
 //
 // Backward: one kv head, or two, or four, and so on, as long as their Q, dO and sums of dQ have room in 0.6 of
 // this GPU's L2 cache. With few heads, many blocks of one head run at a time. Each is one tile behind the one before,

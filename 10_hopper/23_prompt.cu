@@ -6,8 +6,8 @@
 // What changed since those: a kernel that follows another one of the same call is launched as dependent on it (chapter
 // 09, rung `overlapped`): it is on the multiprocessors, with its mbarriers ready, when that one ends. In a forward
 // where every thread block has one tile, nobody counts tiles, and the kernel that sets the count to zero is not
-// launched. Then the forward depends on whatever the caller launched before it: any kernel may be that one, since no
-// thread reads or writes global memory before it has waited.
+// launched. Then the forward depends on the kernel that the caller launched before it, whichever that is: no thread
+// reads or writes global memory before it has waited.
 //
 // Expected limit: as before; for short problems, what a launch takes.
 #include "attention/padded.h"

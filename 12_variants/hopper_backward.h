@@ -23,7 +23,7 @@
 //
 // Window: the first to add to a tile of dQ has the first keys that a row of the tile sees, and the last one the last
 // keys. Tile c of keys begins with queries that no tile before it sees, and goes down. So it comes to each tile of
-// queries later than those whose turns are before its own, and does not wait.
+// queries later than those whose turns are before its own, and waits the less, the fewer tiles of a head run together.
 //
 // Packed: the producer looks up whose keys they are. Tiles of queries are counted as first_tile() does: those of a
 // sequence, within a head, begin with `first_tile`.

@@ -17,9 +17,15 @@ int heads_that_run_together(const Problem& p) {
   constexpr double mb = 1 << 20;
   const int heads = p.batch * p.heads, most = p.head_dim > 128 ? 4 : p.head_dim > 64 ? 16 : 32;
   const double head_bytes = 2. * p.kv_size() * 2 / heads;  // of K and V, a query head's share
-  if (heads * head_bytes <= 32 * mb) return heads;
+  if (heads * head_bytes <= (p.mask == Mask::causal ? 32 : 16) * mb) return heads;
   const int room = std::max({1, int(8 * mb / head_bytes), std::min(most, int(16 * mb / head_bytes))});
-  return ceil_div(heads, ceil_div(heads, room));  // the last round has as many: all begin with their longest tiles
+  // Of the sizes from half to one and a half times that, the one whose last round is the fullest.
+  const auto fill = [&](int size) { return double((heads - 1) % size + 1) / size; };
+  int best = room;
+  for (int away = 1; 2 * away <= std::min(room, 64) && fill(best) < 1; away++)
+    for (const int size : {room - away, room + away})
+      if (fill(size) > fill(best)) best = size;
+  return best;
 }
 
 int kv_heads_that_share_the_l2(const Problem& p) {

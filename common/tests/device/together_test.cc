@@ -93,23 +93,25 @@ TEST_F(Together, ListsHaveEveryTileOnceRoundByRound) {
 
 // The same file: at long N few heads at a time, so that what they read stays in the L2 cache.
 TEST(Rounds, HaveHeadsWhoseKAndVTogetherHaveRoomInTheCache) {
-  const auto round = [](int heads, int kv_heads, int seq, int head_dim) {
+  const auto round = [](int heads, int kv_heads, int seq, int head_dim, bool causal = false) {
     attention::Problem p;
     p.batch = 1, p.heads = heads, p.kv_heads = kv_heads, p.seq_q = p.seq_k = seq, p.head_dim = head_dim;
+    if (causal) p.mask = attention::Mask::causal;
     return attention::heads_that_run_together(p);
   };
-  EXPECT_EQ(round(64, 64, 8192, 64), 8);    // 2 MB each
-  EXPECT_EQ(round(16, 16, 16384, 128), 2);  // 8 MB
-  EXPECT_EQ(round(64, 8, 32768, 128), 8);   // that share 16 MB
-  EXPECT_EQ(round(8, 8, 1 << 20, 128), 1);  // one at least
-  EXPECT_EQ(round(8, 8, 8192, 64), 8);      // all of them
-  EXPECT_EQ(round(256, 256, 2048, 64), 32);
-  EXPECT_EQ(round(16, 16, 4096, 192), 4);      // fewer of wide heads
-  EXPECT_EQ(round(12, 12, 16384, 256), 1);     // 16 MB
-  EXPECT_EQ(round(1024, 1024, 256, 64), 128);  // short ones: 8 MB
-  EXPECT_EQ(round(32, 8, 4096, 192), 32);      // 24 MB, which stay in the cache
-  EXPECT_EQ(round(40, 40, 4096, 192), 4);
-  EXPECT_EQ(round(28, 28, 8192, 64), 7);  // not three rounds of 8 and a last one of 4
+  EXPECT_EQ(round(64, 64, 8192, 64), 8);         // 2 MB each
+  EXPECT_EQ(round(16, 16, 16384, 128), 2);       // 8 MB
+  EXPECT_EQ(round(64, 8, 32768, 128), 8);        // that share 16 MB
+  EXPECT_EQ(round(8, 8, 1 << 20, 128), 1);       // one at least
+  EXPECT_EQ(round(8, 8, 8192, 64), 8);           // all of them
+  EXPECT_EQ(round(256, 256, 2048, 64), 32);      // not more than 32 of 0.5 MB
+  EXPECT_EQ(round(16, 16, 4096, 192), 4);        // fewer of wide heads
+  EXPECT_EQ(round(12, 12, 16384, 256), 1);       // 16 MB
+  EXPECT_EQ(round(1024, 1024, 256, 64), 128);    // short ones: 8 MB
+  EXPECT_EQ(round(32, 8, 4096, 192, true), 32);  // under the mask all of them, if that is 24 MB
+  EXPECT_EQ(round(32, 8, 4096, 192), 8);         // not four rounds of 10, the last one of 2
+  EXPECT_EQ(round(28, 28, 8192, 64), 7);         // not four of 8, the last one of 4
+  EXPECT_EQ(round(25, 25, 8192, 128), 5);        // not seven of 4, the last one of 1
 }
 
 }  // namespace

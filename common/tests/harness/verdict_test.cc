@@ -123,6 +123,22 @@ TEST(Norms, ToleranceIsTheBoundary) {
   }
 }
 
+// A query that sees its own key alone has a dQ of 0, and rounded O and dO make something else of it.
+TEST(Norms, OfNothingAreNone) {
+  Problem p = {1, 1, 1, 256, 256, 64, DType::fp16, Mask::none, attention::default_scale(64)};
+  p.window_left = p.window_right = 0;
+  ASSERT_TRUE(norms_count(p));
+  const Results r(p);
+  const auto of_dq = [&](float dq) {
+    return r.reference
+        .check_backward(std::vector<float>(p.q_size(), dq), std::vector<float>(p.kv_size()),
+                        std::vector<float>(p.v_size()))
+        .comparisons[0];
+  };
+  EXPECT_EQ(of_dq(1e-6f).norm, 0);
+  EXPECT_GT(of_dq(1).error, of_dq(1).tolerance);
+}
+
 // About what rounding alone does to P and to O, each by half a step of 2^-11 (fp16) or 2^-8 (bf16) at most.
 TEST(Norms, ToleranceIsSmall) {
   for (const auto& [dtype, epsilon] : {std::pair{DType::fp16, 0x1p-11}, std::pair{DType::bf16, 0x1p-8}}) {

@@ -493,7 +493,7 @@ class Peers(BesideAStandInForTorch):
             with mock.patch.dict(sys.modules, {"cudnn": None}):
                 candidates, absent = self.peers_main.peer_candidates(names)
             self.assertEqual([one.name for one in candidates], there)
-            self.assertRegex(absent[missing], "cudnn.*: pip install nvidia-cudnn-frontend$")
+            self.assertRegex(absent[missing], "cudnn.*: pip install -U nvidia-cudnn-frontend$")
             self.assertNotIn("\n", absent[missing])
 
     def test_flash_attention_2_is_deterministic_while_it_is_launched(self):
@@ -618,7 +618,7 @@ class Runs(BesideAStandInForTorch):
         """Of cuDNN with a window nobody hears elsewhere."""
         measured, report = self.run_with({"head_dim": 64}, ["forward"], sweep="extras")
         self.assertEqual(measured[0][-1], ["FLASH", "CUDNN", "MATH", "FLEX", "08_c"])
-        self.assertRegex(report["absent"]["CUDNN-WINDOW"], "pip install nvidia-cudnn-frontend$")
+        self.assertRegex(report["absent"]["CUDNN-WINDOW"], "pip install -U nvidia-cudnn-frontend$")
         _, report = self.run_with({"seq_q": [64]}, ["forward"])
         self.assertNotIn("CUDNN-WINDOW", report["absent"])
 

@@ -458,7 +458,7 @@ def from_frontend(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise RuntimeError(f"{first_line(error)}: pip install nvidia-cudnn-frontend") from None
+        raise RuntimeError(f"{first_line(error)}: pip install -U nvidia-cudnn-frontend") from None
 
 
 class CudnnWithWindow(Candidate):
