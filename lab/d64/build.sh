@@ -1,4 +1,0 @@
-cd /work/main
-V="late16,0,16,0,0 late8,0,8,0,0 late4,0,4,0,0 late4v,0,4,0,1 early16,1,16,0,1 early4,1,4,0,1 always16,0,16,1,0 always4,0,4,1,0 always4v,1,4,1,1"
-for v in $V; do IFS=, read n e b a l <<< $v; nice nvcc -gencode arch=compute_90a,code=sm_90a -std=c++20 -O3 -DNDEBUG -DEARLY=$e -DBEFORE=$b -DALWAYS=$a -DLATE_V=$l -DFN=forward_$n -I common -I . -I 10_hopper -Xptxas -v -c -o lab/$n.o lab/v.cu 2>&1 | grep -E "error|[1-9][0-9]* bytes spill|C75" | cut -c1-80 | sed "s/^/$n /" | sort | uniq -c; done
-nice nvcc -gencode arch=compute_90a,code=sm_90a -std=c++20 -O3 -DNDEBUG -I common -I . -cudart static -o lab/d64 lab/main.cu lab/*.o lab/stub.cu common/attention/schedule.cc common/attention/padded.cu common/device/{limits,tensor_map,cuda_error}.cc -lcuda 2>&1 | grep error; ls -la lab/d64; echo done

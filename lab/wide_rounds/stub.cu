@@ -1,3 +1,0 @@
-#include <string>
-#include "attention/dispatch.h"
-namespace attention { std::string not_for_hopper_to_256(const Problem&) { return ""; } }
