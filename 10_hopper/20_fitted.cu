@@ -304,6 +304,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
 }
 
 __global__ void take_none(int* taken) {
+  grid_dependency_wait();  // nobody counts any more in the kernel before this one
   watch_step("no tile is taken yet");
   *taken = 0;
 }
@@ -328,7 +329,7 @@ int consumers_for(const Problem& p) {
   return best;
 }
 
-// `prompt`: take_none is launched only where it is needed, and this kernel starts while the one before it ends.
+// `prompt`: take_none is launched only where it is needed, and each kernel starts while the one before it ends.
 void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt) {
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     const auto with = [&]<int consumers>() {
@@ -338,12 +339,13 @@ void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stre
       const TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
       const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
       int* const taken = prompt && all == blocks ? nullptr : static_cast<int*>(args.workspace);
-      if (taken) launch(take_none, {1, 1, 0, stream}, taken);
+      const Blocks how = prompt ? Blocks::dependent : Blocks::apart;
+      if (taken) launch_grid(take_none, {1, 1, 0, stream}, how, taken);
       launch_grid(forward<T, D, consumers>,
-                  {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
-                  prompt ? Blocks::dependent : Blocks::apart, tile_map<D>(q, heads, p.seq_q, Br, p.head_dim),
-                  tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim),
-                  tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p, tiles, taken, args.lse);
+                  {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream}, how,
+                  tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
+                  tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p,
+                  tiles, taken, args.lse);
     };
     switch (consumers_for(p)) {
       case 1:

@@ -3,11 +3,11 @@
 //
 // No kernel of its own: the forward is fitted's and the backward is cyclic's.
 //
-// What changed since those: a kernel that follows another one of the same call is launched as dependent on it (chapter
-// 09, rung `overlapped`): it is on the multiprocessors, with its mbarriers ready, when that one ends. In a forward
-// where every thread block has one tile, nobody counts tiles, and the kernel that sets the count to zero is not
-// launched. Then the forward depends on the kernel that the caller launched before it, whichever that is: no thread
-// reads or writes global memory before it has waited.
+// What changed since those: a kernel is launched as dependent on the one before it (chapter 09, rung `overlapped`): it
+// is on the multiprocessors, with its mbarriers ready, when that one ends. The first kernel of a forward depends on
+// whatever kernel the caller launched before: no thread reads or writes global memory before it has waited. In a
+// forward where every thread block has one tile, nobody counts tiles, and the kernel that sets the count to zero is not
+// launched.
 //
 // Expected limit: as before; for short problems, what a launch takes.
 #include "attention/padded.h"

@@ -300,6 +300,7 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 __global__ void take_none(int* taken) {
+  grid_dependency_wait();  // nobody counts any more in the kernel before this one
   watch_step("no tile is taken yet");
   *taken = 0;
 }
@@ -316,12 +317,12 @@ void forward_late(const Problem& p, const ForwardArgs& args, cudaStream_t stream
     const TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
     const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
     int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
-    if (taken) launch(take_none, {1, 1, 0, stream}, taken);
-    launch_grid(polynomial ? forward<true, T, D> : forward<false, T, D>,
-                {unsigned(blocks), threads, sizeof(Shared<T, D>), stream}, Blocks::dependent,
-                tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
-                tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p,
-                tiles, taken, args.lse);
+    if (taken) launch_dependent(take_none, {1, 1, 0, stream}, taken);
+    launch_dependent(polynomial ? forward<true, T, D> : forward<false, T, D>,
+                     {unsigned(blocks), threads, sizeof(Shared<T, D>), stream},
+                     tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
+                     tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
+                     p, tiles, taken, args.lse);
   });
 }
 

@@ -499,6 +499,7 @@ __global__ void __launch_bounds__(threads<consumers>, 1)
 }
 
 static __global__ void take_first(int* taken, int blocks) {
+  grid_dependency_wait();  // nobody counts any more in the kernel before this one
   watch_step("each thread block takes its first tile");
   *taken = blocks;
 }
@@ -547,10 +548,10 @@ void launch_forward(const Problem& p, const ForwardArgs& args, cudaStream_t stre
     lists = list_queries(p, args, Br, blocks, stream);
   }
   if constexpr (X::blocks) lists = check_lists(p, args, blocks, stream);
-  if (taken && !X::packed && !X::blocks) launch(take_first, {1, 1, 0, stream}, taken, blocks);
-  launch_grid(forward<T, D, consumers, X>,
-              {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers, X>), stream}, Blocks::dependent,
-              maps, p, tiles, taken, typename X::Score(p, args.alibi), args.lse, args.sink, lists);
+  if (taken && !X::packed && !X::blocks) launch_dependent(take_first, {1, 1, 0, stream}, taken, blocks);
+  launch_dependent(forward<T, D, consumers, X>,
+                   {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers, X>), stream}, maps, p, tiles,
+                   taken, typename X::Score(p, args.alibi), args.lse, args.sink, lists);
 }
 
 template <class X>

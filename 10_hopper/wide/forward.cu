@@ -26,6 +26,7 @@
 #include "attention/dispatch.h"
 #include "attention/schedule.h"
 #include "device/bulk_copy.h"
+#include "device/dependent_launch.h"
 #include "device/elect.h"
 #include "device/lazy_softmax.h"
 #include "device/math.h"
@@ -219,7 +220,8 @@ __global__ void __launch_bounds__(threads, 1)
     }
     fence_mbarrier_init();
   }
-  __syncthreads();  // the mbarriers are there
+  grid_dependency_wait();  // what the kernel before this one wrote is in global memory
+  __syncthreads();         // the mbarriers are there
 
   const Tile tile = attention::tile_of_block<Br>(p, round_heads);
   const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0);
@@ -238,10 +240,11 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     constexpr int Bc = keys<D>;
     const auto [q, k, v, o] = attention::views_of<T>(p, args);
     const unsigned blocks = p.batch * p.heads * ceil_div(p.seq_q, Br);
-    launch(forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
-           map_of<D>(p, q, p.heads, p.seq_q, Br, p.head_dim), map_of<D>(p, k, p.kv_heads, p.seq_k, Bc, p.head_dim),
-           map_of<D>(p, v, p.kv_heads, p.seq_k, Bc, p.head_dim), map_of<D>(p, o, p.heads, p.seq_q, 16, p.head_dim, 1),
-           p, attention::heads_that_run_together(p), args.lse);
+    launch_dependent(
+        forward<T, D>, {blocks, threads, sizeof(Shared<T, D>), stream},
+        map_of<D>(p, q, p.heads, p.seq_q, Br, p.head_dim), map_of<D>(p, k, p.kv_heads, p.seq_k, Bc, p.head_dim),
+        map_of<D>(p, v, p.kv_heads, p.seq_k, Bc, p.head_dim), map_of<D>(p, o, p.heads, p.seq_q, 16, p.head_dim, 1), p,
+        attention::heads_that_run_together(p), args.lse);
   });
 }
 
