@@ -39,6 +39,7 @@
 #include "device/dependent_launch.h"
 #include "device/dq_in_turn.h"
 #include "device/elect.h"
+#include "device/further_columns.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
 #include "device/numeric.h"
@@ -80,24 +81,8 @@ struct Shape {
   static constexpr int threads = 256, parts = consumers;  // of prepare_turns; parts of a tile of dQ, 64 x 64 each
 };
 
-// The further columns of a tile of Q and dO, and whether each thread block of prepare_columns that made some of them
-// left a number out. A bulk copy brings all of it.
 template <class T, int D>
-struct Columns {
-  T row[Shape<D>::Br][8];  // three parts of -LSE / c, three of -delta, 0, 0
-  int left_out[4];
-};
-
-// A number is the sum of its parts times these.
-constexpr int parts_of_number = 3;
-__device__ constexpr float factor_of(int part) {
-  return part == 0 ? 32768 : part == 1 ? 16 : part == 2 ? 0.0625f : 0;  // 2^15, 2^4, 2^-4, and of no part
-}
-constexpr float largest = 2e9f;  // that a part 0 of fp16 can be of: 2^15 * 65504 is more
-
-// What dS is multiplied by, until dQ and dK leave.
-template <class T>
-constexpr float ds_factor = std::is_same_v<T, __half> ? 1 : p_factor;
+using Columns = FurtherColumns<T, Shape<D>::Br>;
 
 template <class T, int D>
 struct Shared {
@@ -141,69 +126,18 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
     }
 }
 
-// Starts product = A B^T + further_a further_b^T. The latter have 16 further columns, of which further_b holds eight.
-template <int a_rows, int D, int columns, class T>
-__device__ __forceinline__ void start_product_with(float (&product)[1][columns / 8][4], const uint32_t (&further_a)[4],
-                                                   const T (&further_b)[columns][8],
-                                                   const T* a,  // [64][D] in a tile of a_rows
-                                                   const T* b)  // [columns][D]
-{
-  wgmma<T>(product[0], further_a, wgmma_descriptor(further_b, 0, 8 * 16, 16), false);
-  const uint64_t a_tile = descriptor_of_rows<D>(a), b_tile = descriptor_of_rows<D>(b);
-#pragma unroll
-  for (int step = 0; step < D * int(sizeof(T)) / step_bytes; step++)
-    wgmma<T>(product[0], wgmma_advance(a_tile, step_begin<a_rows, D, T>(step)),
-             wgmma_advance(b_tile, step_begin<columns, D, T>(step)), true);
-  wgmma_commit();
-}
-
-// A's fragment of the further columns, whose rows are alike: the factors in columns `first` to `first` + 2 of eight,
-// and 0 in all others.
-template <class T>
-__device__ uint32_t factors_from(int first) {
-  const int part = threadIdx.x % 4 * 2 - first;  // of the first of this lane's two columns
-  return pack2<T>(factor_of(part), factor_of(part + 1));
-}
-
-// What a column cannot hold, and 0 of all others. `column` is what it should have held.
-__device__ float left_out(float column, float number) { return fabsf(column) <= largest ? 0 : number; }
-
 // 2^12 P^T in the place of S^T - LSE / c. `lse` is null, unless the columns have left out some LSE.
 template <int queries, class VisibleKeys>
 __device__ __forceinline__ void make_p_of_columns(float (&x)[1][queries / 8][4], float scale_log2, const float* lse,
                                                   VisibleKeys visible_keys) {
-  const int t = threadIdx.x % 4;
 #pragma unroll
   for (int n = 0; n < queries / 8; n++)
     for (int r = 0; r < 4; r++) x[0][n][r] *= scale_log2;
-  if (lse)
-#pragma unroll
-    for (int n = 0; n < queries / 8; n++)
-      for (int r = 0; r < 4; r++) {
-        const float l = lse[8 * n + 2 * t + r % 2];
-        x[0][n][r] -= left_out(-l / scale_log2, l);
-      }
+  if (lse) subtract_left_out<queries>(x, lse, scale_log2, 1);
 #pragma unroll
   for (int n = 0; n < queries / 8; n++)
     for (int r = 0; r < 4; r++) x[0][n][r] = exp2_approx(x[0][n][r]);
   hide_p<queries>(x, visible_keys);
-}
-
-// dS^T, times its factor, in the place of dP^T - delta. `row_sum` is null, unless some delta is left out.
-template <class T, int queries>
-__device__ __forceinline__ void make_ds_of_columns(float (&x)[1][queries / 8][4], const float (&p)[1][queries / 8][4],
-                                                   const float* row_sum) {
-  const int t = threadIdx.x % 4;
-  if (row_sum)
-#pragma unroll
-    for (int n = 0; n < queries / 8; n++)
-      for (int r = 0; r < 4; r++) {
-        const float delta = row_sum[8 * n + 2 * t + r % 2] * p_factor;
-        x[0][n][r] -= left_out(delta, delta);
-      }
-#pragma unroll
-  for (int n = 0; n < queries / 8; n++)
-    for (int r = 0; r < 4; r++) x[0][n][r] *= p[0][n][r] * (ds_factor<T> / p_factor);
 }
 
 // A consumer's 64 keys.
@@ -250,15 +184,8 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Problem&
     float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
     mbarrier_wait(&smem.full[place], at.parity());
     mbarrier_wait(&smem.columns_full, at.n % 2);
-    uint32_t of_lse[4] = {}, of_delta[4] = {};
-    of_lse[0] = of_lse[1] = factors_from<T>(0);
-    of_delta[0] = of_delta[1] = factors_from<T>(parts_of_number);
-    wgmma_fence(of_lse);
-    start_product_with<Bc, D, Br>(p_reg, of_lse, smem.columns.row, k_rows, smem.q[place]);
-    wgmma_fence(of_delta);
-    start_product_with<Bc, D, Br>(ds_reg, of_delta, smem.columns.row, v_rows, smem.d_o[place]);
-    const int4 left_out = *reinterpret_cast<const int4*>(smem.columns.left_out);
-    const bool any_left_out = left_out.x | left_out.y | left_out.z | left_out.w;
+    start_s_and_dp<Bc, D, Br>(p_reg, ds_reg, k_rows, v_rows, smem.q[place], smem.d_o[place], smem.columns);
+    const bool any_left_out = smem.columns.any_left_out();
     const auto of_tile = [&] { return stats + (size_t(at.head) * work.head_tiles + i) * 2 * Br; };
 
     watch_step("2. P = exp(S - LSE), dS = P (dP - delta)");  // transposed; dS to shared memory, too
@@ -389,21 +316,8 @@ __global__ void prepare_columns(Problem p,
   using S = Shape<D>;
   const PreparedRow own = prepare_row_and_turns<T, S>(p, o, lse, d_o, stats, turns, tickets, dq);
   const bool exists = own.i < unsigned(p.seq_q);  // else its Q and dO are 0, and so is all that a finite P makes of it
-  const float numbers[2] = {exists ? -own.statistics.lse / (p.scale * log2_e) : 0, -own.statistics.row_sum * p_factor};
-  Pack8<T> row = {};
-  for (int number = 0; number < 2; number++) {
-    float rest = fabsf(numbers[number]) <= largest ? numbers[number] : 0;
-    for (int part = 0; part < parts_of_number; part++) {
-      T& column = row.x[number * parts_of_number + part];
-      column = from_float<T>(rest / factor_of(part));
-      rest -= to_float(column) * factor_of(part);
-    }
-  }
-  if (own.lane == 0) store_pack8(columns[own.tile].row[own.row], row);
-  const bool is_left_out = !(fabsf(numbers[0]) <= largest && fabsf(numbers[1]) <= largest);
-  const int any_is_left_out = __syncthreads_or(is_left_out);
-  constexpr int rows = S::threads / (D / 8);  // of this block
-  if (threadIdx.x == 0) columns[own.tile].left_out[own.row / rows] = any_is_left_out;
+  store_columns(columns[own.tile], own.row, own.lane == 0, exists ? -own.statistics.lse / (p.scale * log2_e) : 0,
+                -own.statistics.row_sum * p_factor);
 }
 
 template <class T, int D, bool cyclic>

@@ -34,17 +34,16 @@ __device__ Tiles key_tiles(const Problem& p, int first_row, int rows) {
 template <class S>
 constexpr int dim_of_v = S::D;
 
-// Dv / 8 lanes per query row, 8 elements each.
+// The query row of a thread of `prepare` and of Dv / 8 - 1 others, which have 8 elements each. It may not exist.
+struct PreparedRow {
+  unsigned tile, row, lane;  // the row's place in its tile; tiles are counted over all heads
+  bool exists;
+  backward_tile::RowStatistics statistics;
+};
+
 template <class T, class S, int parts>
-__global__ void prepare(Problem p,
-                        View<const T> o,    // [B, H, Nq, Dv]
-                        const float* lse,   // [B, H, Nq]
-                        View<const T> d_o,  // [B, H, Nq, Dv]
-                        float* stats,       // [B * H * tiles][2][Br]
-                        int* turns,         // [B * H * tiles][parts]
-                        int* tickets,
-                        View<T> dq,  // [B, H, Nq, D]
-                        Sequences sequences) {
+__device__ PreparedRow prepare_row(Problem p, View<const T> o, const float* lse, View<const T> d_o, float* stats,
+                                   int* turns, int* tickets, View<T> dq, const Sequences& sequences) {
   constexpr int D = S::D, Br = S::Br, lanes = dim_of_v<S> / 8;
   const unsigned thread = blockIdx.x * S::threads + threadIdx.x, row = thread / lanes, lane = thread % lanes;
   const unsigned head_tiles = attention::tiles_of_head(p, p.seq_q, p.total_q, Br), tile = row / Br;
@@ -53,7 +52,7 @@ __global__ void prepare(Problem p,
   unsigned i = tile % head_tiles * Br + row % Br;  // there may be none such
   lse += size_t(head) * (p.packed ? p.total_q : p.seq_q);
   if (p.packed) {
-    if (*sequences.tiles < 0) return;  // there is nothing to prepare for
+    if (*sequences.tiles < 0) return {};  // there is nothing to prepare for
     const Sequence of = sequences.of(sequence_at(sequences.begin_q, p.batch, tile % head_tiles, Br));
     i -= attention::first_tile(of.begin_q, of.index, Br) * Br;
     o = o.from_row(of.begin_q), d_o = d_o.from_row(of.begin_q), dq = dq.from_row(of.begin_q), lse += of.begin_q;
@@ -72,6 +71,19 @@ __global__ void prepare(Problem p,
     stats[(size_t(tile) * 2 + 1) * Br + row % Br] = of_row.row_sum;
     if (row % Br < parts) turns[size_t(tile) * parts + row % Br] = 0;
   }
+  return {tile, row % Br, lane, exists, of_row};
+}
+template <class T, class S, int parts>
+__global__ void prepare(Problem p,
+                        View<const T> o,    // [B, H, Nq, Dv]
+                        const float* lse,   // [B, H, Nq]
+                        View<const T> d_o,  // [B, H, Nq, Dv]
+                        float* stats,       // [B * H * tiles][2][Br]
+                        int* turns,         // [B * H * tiles][parts]
+                        int* tickets,
+                        View<T> dq,  // [B, H, Nq, D]
+                        Sequences sequences) {
+  prepare_row<T, S, parts>(p, o, lse, d_o, stats, turns, tickets, dq, sequences);
 }
 
 // What a warp's score function and mask are told of its keys and a tile of queries.

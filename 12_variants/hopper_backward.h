@@ -47,6 +47,7 @@
 #include "device/bulk_copy.h"
 #include "device/dependent_launch.h"
 #include "device/elect.h"
+#include "device/further_columns.h"
 #include "device/limits.h"
 #include "device/mbarrier.h"
 #include "device/named_barrier.h"
@@ -186,22 +187,38 @@ __device__ Work work_of(Problem p, const Lists<X>& lists, int round_heads, int t
           attention::first_tile(of.begin_q, of.index, Br)};
 }
 
-template <class T, int D>
+// Whether LSE and delta are further columns of Q and dO, as in chapter 10, 29_columns_backward.cu. S must be what is
+// added up: a softcap comes between S and LSE.
+template <class X>
+constexpr bool has_columns = !X::Score::has_slope && !X::packed && !X::blocks;
+
+// What a consumer needs of each query of a tile.
+template <class X, class T, int Br>
+struct OfQueries {
+  float lse[Br], row_sum[Br];
+};
+template <class X, class T, int Br>
+requires has_columns<X>
+struct OfQueries<X, T, Br> : FurtherColumns<T, Br> {
+};
+
+template <class X, class T, int D>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
-  T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
-  float dq[2][consumers][part_size];  // fragments of dQ^T
-  float stats[2][2 * Br];             // LSE, then delta
-  int ticket;                         // of the first work
-  Work work[2];                       // of K and V, and of those before or after, in turn
-  Mbarrier kv_full, kv_empty, full[2], empty[2], dq_full[2][consumers], dq_ready[2][consumers];
+  T k[Bc * D], v[Bc * D];                                  // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];                          // two tiles, as all that follows
+  T ds[2][Br * Bc];                                        // dS in two pages, each for the keys of one consumer
+  float dq[2][consumers][part_size];                       // fragments of dQ^T
+  OfQueries<X, T, Br> of_queries[has_columns<X> ? 1 : 2];  // columns are read in the first products alone
+  int ticket;                                              // of the first work
+  Work work[2];                                            // of K and V, and of those before or after, in turn
+  Mbarrier kv_full, kv_empty, full[2], empty[2], columns_full, columns_empty, dq_full[2][consumers],
+      dq_ready[2][consumers];
 };
 
 // Behind it, of a block mask, what the producer tells the consumers of a tile of queries.
-template <class T, int D>
-__device__ QueryStep& told(Shared<T, D>& smem, unsigned place) {
+template <class X, class T, int D>
+__device__ QueryStep& told(Shared<X, T, D>& smem, unsigned place) {
   return reinterpret_cast<QueryStep*>(&smem + 1)[place];
 }
 
@@ -216,8 +233,8 @@ struct Maps {
 };
 
 // Whether there is more work, once it is known.
-template <class T, int D>
-__device__ bool next(Shared<T, D>& smem, const Ring<1>& kv) {
+template <class X, class T, int D>
+__device__ bool next(Shared<X, T, D>& smem, const Ring<1>& kv) {
   mbarrier_wait(&smem.kv_full, kv.parity);
   return smem.work[kv.parity].kv_head >= 0;
 }
@@ -231,22 +248,29 @@ __device__ Turn turn_at(const Problem& p, const Work& work, int tile) {
   return {work.j0 / Bc - seen.begin / Bc, work.j0 + Bc >= seen.end};
 }
 
-// Starts the copies of tile i of a head's queries. One thread.
+// Starts the copies of tile i of a head's queries, which is the step-th of this block. One thread.
 template <class X, class T, int D>
-__device__ __forceinline__ void load_queries(Shared<T, D>& smem, const Maps& maps, unsigned place, int i,
-                                             const HeadOfBatch& of, const float* stats_of_tile) {
-  constexpr int Br = Shape<D>::Br, stats_bytes = 2 * Br * sizeof(float);
-  Mbarrier* full = &smem.full[place];
-  mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + stats_bytes);
-  load_tile<X, D, Br>(smem.q[place], maps.q, full, i * Br, of);
-  load_tile<X, D, Br>(smem.d_o[place], maps.d_o, full, i * Br, of);
-  bulk_load(smem.stats[place], stats_of_tile, stats_bytes, full);
+__device__ __forceinline__ void load_queries(Shared<X, T, D>& smem, const Maps& maps, unsigned step, int i,
+                                             const HeadOfBatch& of, const OfQueries<X, T, Shape<D>::Br>* of_tile) {
+  constexpr int Br = Shape<D>::Br, bytes = sizeof(*of_tile);
+  Mbarrier* const full = &smem.full[step % 2];
+  mbarrier_arrive_expect_tx(full, 2 * Br * D * sizeof(T) + (has_columns<X> ? 0 : bytes));
+  load_tile<X, D, Br>(smem.q[step % 2], maps.q, full, i * Br, of);
+  load_tile<X, D, Br>(smem.d_o[step % 2], maps.d_o, full, i * Br, of);
+  if constexpr (has_columns<X>) {
+    mbarrier_wait(&smem.columns_empty, step % 2 ^ 1);
+    mbarrier_arrive_expect_tx(&smem.columns_full, bytes);
+    bulk_load(&smem.of_queries[0], of_tile, bytes, &smem.columns_full);
+  } else {
+    bulk_load(&smem.of_queries[step % 2], of_tile, bytes, full);
+  }
 }
 
 // Starts the copies of a tile of keys and of its queries. One thread.
 template <class X, class T, int D>
-__device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const Problem& p, const float* stats,
-                                     const Work& work, unsigned& step, [[maybe_unused]] const Lists<X>& lists) {
+__device__ __forceinline__ void load(Shared<X, T, D>& smem, const Maps& maps, const Problem& p,
+                                     const OfQueries<X, T, Shape<D>::Br>* of_queries, const Work& work, unsigned& step,
+                                     [[maybe_unused]] const Lists<X>& lists) {
   constexpr int Br = Shape<D>::Br;
   const HeadOfBatch kv_head = rows_of_keys<X>(p, work);
   mbarrier_arrive_expect_tx(&smem.kv_full, 2 * Bc * D * sizeof(T));
@@ -259,20 +283,18 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
       const QueryStep its = walk.step(at);
       mbarrier_wait(&smem.empty[step % 2], step / 2 % 2 ^ 1);
       told(smem, step % 2) = its;
-      load_queries<X>(smem, maps, step % 2, its.tile, rows_of_queries<X>(p, work, its.head),
-                      stats + number_of<X>(work, its.head, its.tile) * 2 * Br);
+      load_queries(smem, maps, step, its.tile, rows_of_queries<X>(p, work, its.head),
+                   of_queries + number_of<X>(work, its.head, its.tile));
     }
   } else {
 #pragma unroll 1
     for (int head = work.first_head; head <= work.last_head; head++) {
       const HeadOfBatch of = rows_of_queries<X>(p, work, head);
-      const float* stats_of_tile = stats + number_of<X>(work, head, work.queries.stop) * 2 * Br;
+      auto of_tile = of_queries + number_of<X>(work, head, work.queries.stop);
 #pragma unroll 1
       for (int i = work.queries.stop - 1; i >= work.queries.start; i--, step++) {
-        stats_of_tile -= 2 * Br;
-        const unsigned place = step % 2, parity = step / 2 % 2;
-        mbarrier_wait(&smem.empty[place], parity ^ 1);
-        load_queries<X>(smem, maps, place, i, of, stats_of_tile);
+        mbarrier_wait(&smem.empty[step % 2], step / 2 % 2 ^ 1);
+        load_queries(smem, maps, step, i, of, --of_tile);
       }
     }
   }
@@ -280,8 +302,8 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const Maps& maps, const
 
 // Stores or adds a consumer's parts of dQ, each when it is this block's turn. One thread.
 template <class X, class T, int D>
-__device__ __forceinline__ void add_dq(Shared<T, D>& smem, const TensorMap& dq_map, const Problem& whole, float* dq_sum,
-                                       int* turns, Work work, int consumer, Ring<2>& ring,
+__device__ __forceinline__ void add_dq(Shared<X, T, D>& smem, const TensorMap& dq_map, const Problem& whole,
+                                       float* dq_sum, int* turns, Work work, int consumer, Ring<2>& ring,
                                        [[maybe_unused]] const Lists<X>& lists) {
   constexpr int Br = Shape<D>::Br, bytes = part_size * sizeof(float);
   const Problem p = problem_of<X>(whole, work);
@@ -406,10 +428,35 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
     }
 }
 
+// The same in the place of S^T - LSE / c. `lse` is null, unless the columns have left out some LSE.
+template <class X, int queries>
+__device__ __forceinline__ void make_p_of_columns(float (&x)[1][queries / 8][4], const typename X::Score& function,
+                                                  const Problem& p, const float* lse, Where at,
+                                                  [[maybe_unused]] bool is_cut,
+                                                  [[maybe_unused]] const Bits<1, queries / 8>& bits) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const int distance = at.row + p.seq_k - p.seq_q - at.key;  // from the warp's first key to its first query
+  with_score(function, x, distance - 15, distance + queries - 1, [&](const auto& score) {
+    const float own = distance + 2 * t - g;  // from key g to query 2 t
+#pragma unroll
+    for (int n = 0; n < queries / 8; n++)
+      for (int r = 0; r < 4; r++) x[0][n][r] = less(score, x[0][n][r], own, 8 * (r / 2) - (8 * n + r % 2), 0);
+    return true;
+  });
+  if (lse) subtract_left_out<queries>(x, lse, p.scale * log2_e, 1);
+#pragma unroll
+  for (int n = 0; n < queries / 8; n++)
+    for (int r = 0; r < 4; r++) x[0][n][r] = exp2_approx(x[0][n][r]);
+  hide_transpose<X, queries>(x, p, at, 0);
+  if constexpr (X::blocks)
+    if (is_cut) bits.hide(x, 0);
+}
+
 // A consumer's 64 keys.
 template <class X, class T, int D>
-__device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& maps, const Problem& whole, Work work,
-                                              const typename X::Score& scores, [[maybe_unused]] const Lists<X>& lists) {
+__device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps& maps, const Problem& whole, Work work,
+                                              const typename X::Score& scores, [[maybe_unused]] const float* stats,
+                                              [[maybe_unused]] const Lists<X>& lists) {
   constexpr int Br = Shape<D>::Br;
   const Problem p = problem_of<X>(whole, work);
   const int64_t q_rows = X::packed ? p.total_q : p.seq_q, k_rows_of_head = X::packed ? p.total_k : p.seq_k;
@@ -427,6 +474,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
     if (lane == 0) mbarrier_arrive(&smem.kv_empty);
   };
 
+  const auto scale = [&] { return has_columns<X> ? p.scale / ds_factor<T> : p.scale; };  // of dQ and dK
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
   Ring<2> ring = {int(work.before % 2), int(work.before / 2 % 2)};
   if constexpr (X::blocks) work.last_head = work.first_head;  // all steps are counted as those of one
@@ -449,7 +497,6 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       }
       at.row = i * Br;
       const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
-      const float* stats = smem.stats[ring.place];
       T* ds = smem.ds[ring.place];
       const int64_t q_row = head * q_rows + work.of.begin_q + i * Br;
       const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
@@ -457,21 +504,40 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
       mbarrier_wait(&smem.full[ring.place], ring.parity);
-      wgmma_fence();
-      start_product<Bc, D, Br>(p_reg, k_rows, q);
-      start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
+      [[maybe_unused]] bool any_left_out = false;
+      [[maybe_unused]] const auto stats_of_tile = [&] { return stats + number_of<X>(work, head, i) * 2 * Br; };
+      if constexpr (has_columns<X>) {
+        mbarrier_wait(&smem.columns_full, ring.place);
+        start_s_and_dp<Bc, D, Br>(p_reg, ds_reg, k_rows, v_rows, q, d_o, smem.of_queries[0]);
+        any_left_out = smem.of_queries[0].any_left_out();
+      } else {
+        wgmma_fence();
+        start_product<Bc, D, Br>(p_reg, k_rows, q);
+        start_product<Bc, D, Br>(ds_reg, v_rows, d_o);
+      }
 
       watch_step("2. P = exp(score(S) - LSE), dS = P slope (dP - delta)");  // transposed; dS to shared memory, too
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       wgmma_wait<1>(p_reg);
-      float sloped[1][Br / 8][4];
-      make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, stats, at, is_cut, bits);
+      [[maybe_unused]] float sloped[1][Br / 8][4];
+      [[maybe_unused]] const auto& of_queries = smem.of_queries[has_columns<X> ? 0 : ring.place];
+      if constexpr (has_columns<X>)
+        make_p_of_columns<X, Br>(p_reg, score, p, any_left_out ? stats_of_tile() : nullptr, at, is_cut, bits);
+      else
+        make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, of_queries.lse, at, is_cut, bits);
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
       watch_transpose("P", tile, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
-      watch_transpose("dP", tile, ds_reg);
-      make_ds<Br>(ds_reg, fragments_of(X::Score::has_slope ? sloped : p_reg), stats + Br);
-      watch_transpose("dS", tile, ds_reg);
+      if constexpr (has_columns<X>) {
+        __syncwarp();  // all lanes have read whether anything is left out
+        if (lane == 0) mbarrier_arrive(&smem.columns_empty);
+        make_ds_of_columns<T, Br>(ds_reg, p_reg, any_left_out ? stats_of_tile() + Br : nullptr);
+        watch_transpose("dS", tile, ds_reg, 1 / ds_factor<T>);
+      } else {
+        watch_transpose("dP", tile, ds_reg);
+        make_ds<Br>(ds_reg, fragments_of(X::Score::has_slope ? sloped : p_reg), of_queries.row_sum);
+        watch_transpose("dS", tile, ds_reg);
+      }
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
       swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
@@ -488,7 +554,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       start_sum<D, Br>(dk_reg, ds_half, q);
       wgmma_wait<1>(dq_reg);
       if (head_of_loop == work.last_head && step == work.queries.start) release_kv();
-      watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, p.scale);
+      watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, scale());
       mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
       float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
       Turn turn;
@@ -509,7 +575,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
         }
 #pragma unroll
         for (int n = 0; n < 8; n++)
-          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= p.scale;
+          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= scale();
         uint32_t dq_half[1][4][4];
         swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
         swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
@@ -524,7 +590,7 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
       if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
-      watch("dK", kv_rows, dk_reg, p.scale);
+      watch("dK", kv_rows, dk_reg, scale());
       if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
     }
   }
@@ -551,22 +617,44 @@ __device__ __forceinline__ void differentiate(Shared<T, D>& smem, const Maps& ma
   };
   named_barrier_sync(1, warpgroup_threads * consumers);  // everyone is done with dS
   leave(maps.dv, dv_reg, 1 / p_factor);
-  leave(maps.dk, dk_reg, p.scale);
+  leave(maps.dk, dk_reg, scale());
   named_barrier_sync(1, warpgroup_threads * consumers);  // dS may take the place of dK
+}
+
+// prepare() of backward_rows.h, and the columns.
+template <class X, class T, int D>
+__global__ void prepare_columns(Problem p,
+                                View<const T> o,                         // [B, H, Nq, D]
+                                const float* lse,                        // [B, H, Nq]
+                                View<const T> d_o,                       // [B, H, Nq, D]
+                                float* stats,                            // [B * H * tiles][2][Br]
+                                OfQueries<X, T, Shape<D>::Br>* columns,  // [B * H * tiles]
+                                int* turns,                              // [B * H * tiles][parts]
+                                int* tickets,
+                                View<T> dq) {  // [B, H, Nq, D]
+  const PreparedRow own = prepare_row<T, Shape<D>, dq_parts>(p, o, lse, d_o, stats, turns, tickets, dq, {});
+  // The Q and dO of a row that does not exist are 0, and so is all that a finite P makes of it. But with ALiBi P may
+  // grow with the distance.
+  const bool counts = own.exists || X::Score::has_line;
+  store_columns(columns[own.tile], own.row, own.lane == 0, counts ? -own.statistics.lse / (p.scale * log2_e) : 0,
+                -own.statistics.row_sum * p_factor);
 }
 
 template <class T, int D, class X>
 __global__ void __launch_bounds__(threads, 1)
     gradients(const __grid_constant__ Maps maps, Problem p, int round_heads, typename X::Score score,
-              const float* stats,  // [B * H * tiles][2][Br], of LSE, then of delta
-              float* dq_sum,       // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
-              int* turns,          // [B * H * tiles][consumers]: the turn that may add to dq_sum
-              int* tickets,        // drawn so far
+              const float* stats,                               // [B * H * tiles][2][Br], of LSE, then of delta
+              const OfQueries<X, T, Shape<D>::Br>* of_queries,  // [B * H * tiles]: the same
+              float* dq_sum,  // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
+              int* turns,     // [B * H * tiles][consumers]: the turn that may add to dq_sum
+              int* tickets,   // drawn so far
               Lists<X> lists) {
   constexpr int Br = Shape<D>::Br;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
+  Shared<X, T, D>& smem = *dynamic_shared<Shared<X, T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
     mbarrier_init(&smem.kv_full, 1);
+    mbarrier_init(&smem.columns_full, 1);
+    mbarrier_init(&smem.columns_empty, 4 * consumers);         // their warps
     mbarrier_init(&smem.kv_empty, 4 * consumers + consumers);  // their warps, and those that bring their dQ to memory
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
@@ -597,7 +685,7 @@ __global__ void __launch_bounds__(threads, 1)
         work.before = step;
         mbarrier_wait(&smem.kv_empty, kv.parity ^ 1);
         if (work.kv_head < 0) break;
-        load<X>(smem, maps, p, stats, work, step, lists);
+        load(smem, maps, p, of_queries, work, step, lists);
       }
       mbarrier_arrive(&smem.kv_full);
     } else if (warp < consumers && elect_one()) {
@@ -611,7 +699,7 @@ __global__ void __launch_bounds__(threads, 1)
   } else {
     setmaxnreg_inc<consumer_registers<X>>();
     for (; next(smem, kv); kv.advance())
-      differentiate<X>(smem, maps, p, shared_by_lanes<X>(smem.work[kv.parity]), score, lists);
+      differentiate<X>(smem, maps, p, shared_by_lanes<X>(smem.work[kv.parity]), score, stats, lists);
   }
 }
 
@@ -634,7 +722,13 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
   attention::by_dtype_and_head_dim<64, 128>(p, [&]<class T, int D>() {
     using S = of_backward::Shape<D>;
     const attention::BackwardTiles<S> tiles(p);
-    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, dq_parts);
+    using OfQueries = of_backward::OfQueries<X, T, S::Br>;
+    static_assert(!of_backward::has_columns<X> || sizeof(OfQueries) == columns_bytes(S::Br));
+    char* const columns = static_cast<char*>(args.workspace);
+    const auto [dq_sum, stats, turns, tickets] =
+        attention::BackwardWorkspace::of(columns + tiles.q_tiles * columns_bytes(S::Br), tiles, dq_parts);
+    auto* const of_queries =
+        reinterpret_cast<OfQueries*>(of_backward::has_columns<X> ? columns : reinterpret_cast<char*>(stats));
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::views_of<T>(p, args);
     const of_backward::Maps maps = {
         tile_map<S::Br>(p, q, p.heads, p.seq_q, p.total_q),    tile_map<S::Bc>(p, k, p.kv_heads, p.seq_k, p.total_k),
@@ -644,17 +738,20 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
     Sequences sequences;
     Lists<X> lists;
     if constexpr (X::packed) sequences = lists = list_keys(p, args, tickets + 1, S::Bc, stream);
-    launch(prepare<T, S, dq_parts>, {tiles.row_blocks, S::threads, 0, stream}, p, o, args.lse, d_o, stats, turns,
-           tickets, dq, sequences);
+    const LaunchConfig rows = {tiles.row_blocks, S::threads, 0, stream};
+    if constexpr (of_backward::has_columns<X>)
+      launch(of_backward::prepare_columns<X, T, D>, rows, p, o, args.lse, d_o, stats, of_queries, turns, tickets, dq);
+    else
+      launch(prepare<T, S, dq_parts>, rows, p, o, args.lse, d_o, stats, turns, tickets, dq, sequences);
     if constexpr (X::blocks)
       lists = check_lists(p, args, tickets + 1, stats, int64_t(tiles.q_tiles) * 2 * S::Br, stream);
     // Four at least, so that blocks come before their turns on the engine, too, which may run one at a time.
     const unsigned blocks = std::min(unsigned(std::max(4, multiprocessors())), tiles.key_blocks);
-    launch_grid(
-        of_backward::gradients<T, D, X>,
-        {blocks, of_backward::threads, sizeof(of_backward::Shared<T, D>) + X::blocks * 2 * sizeof(QueryStep), stream},
-        Blocks::dependent, maps, p, heads_in_a_round<X>(p), typename X::Score(p, args.alibi), stats, dq_sum, turns,
-        tickets, lists);
+    launch_grid(of_backward::gradients<T, D, X>,
+                {blocks, of_backward::threads, sizeof(of_backward::Shared<X, T, D>) + X::blocks * 2 * sizeof(QueryStep),
+                 stream},
+                Blocks::dependent, maps, p, heads_in_a_round<X>(p), typename X::Score(p, args.alibi), stats, of_queries,
+                dq_sum, turns, tickets, lists);
     if (p.sink)
       launch(of_sinks<S>, {unsigned(p.heads), sink_threads, 0, stream}, p, args.sink, stats, args.d_sink, sequences);
   });
