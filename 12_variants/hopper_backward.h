@@ -476,38 +476,41 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
 
   const auto scale = [&] { return has_columns<X> ? p.scale / ds_factor<T> : p.scale; };  // of dQ and dK
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
-  Ring<2> ring = {int(work.before % 2), int(work.before / 2 % 2)};
+  unsigned n = work.before;                                   // tiles that came to this block before the next one
   if constexpr (X::blocks) work.last_head = work.first_head;  // all steps are counted as those of one
 #pragma unroll 1
   for (int head_of_loop = work.first_head; head_of_loop <= work.last_head; head_of_loop++) {
-    const typename X::Score score = scores.of_head(X::packed ? work.of.index * p.heads + head_of_loop : head_of_loop);
+    const typename X::Score of_head = scores.of_head(X::packed ? work.of.index * p.heads + head_of_loop : head_of_loop);
 #pragma unroll 1
-    for (int step = work.queries.stop - 1; step >= work.queries.start; step--, ring.advance()) {
+    for (int step = work.queries.stop - 1; step >= work.queries.start; step--, n++) {
+      // ALiBi asks for its slope anew, since no register is left for it.
+      const typename X::Score score = has_columns<X> ? scores.of_head(head_of_loop) : of_head;
+      const unsigned place = n % 2, parity = n / 2 % 2;
       int head = head_of_loop, i = step;
       Where at = {0, j};
       [[maybe_unused]] bool is_cut = false;
       [[maybe_unused]] Bits<1, Br / 8> bits;
       if constexpr (X::blocks) {
-        mbarrier_wait(&smem.full[ring.place], ring.parity);
-        const QueryStep its = told(smem, ring.place);
+        mbarrier_wait(&smem.full[place], parity);
+        const QueryStep its = told(smem, place);
         head = its.head, i = its.tile;
         is_cut = its.cut >= 0;
         // They come while S is multiplied.
         if (is_cut) bits.load(lists.bits_of_keys(its.cut), warp_key, i * Br % BlockMask::tile);
       }
       at.row = i * Br;
-      const T *q = smem.q[ring.place], *d_o = smem.d_o[ring.place];
-      T* ds = smem.ds[ring.place];
+      const T *q = smem.q[place], *d_o = smem.d_o[place];
+      T* ds = smem.ds[place];
       const int64_t q_row = head * q_rows + work.of.begin_q + i * Br;
       const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
 
       watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
-      mbarrier_wait(&smem.full[ring.place], ring.parity);
+      mbarrier_wait(&smem.full[place], parity);
       [[maybe_unused]] bool any_left_out = false;
       [[maybe_unused]] const auto stats_of_tile = [&] { return stats + number_of<X>(work, head, i) * 2 * Br; };
       if constexpr (has_columns<X>) {
-        mbarrier_wait(&smem.columns_full, ring.place);
+        mbarrier_wait(&smem.columns_full, place);
         start_s_and_dp<Bc, D, Br>(p_reg, ds_reg, k_rows, v_rows, q, d_o, smem.of_queries[0]);
         any_left_out = smem.of_queries[0].any_left_out();
       } else {
@@ -520,7 +523,7 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
       uint32_t p_half[1][Br / 16][4], ds_half[1][Br / 16][4];
       wgmma_wait<1>(p_reg);
       [[maybe_unused]] float sloped[1][Br / 8][4];
-      [[maybe_unused]] const auto& of_queries = smem.of_queries[has_columns<X> ? 0 : ring.place];
+      [[maybe_unused]] const auto& of_queries = smem.of_queries[has_columns<X> ? 0 : place];
       if constexpr (has_columns<X>)
         make_p_of_columns<X, Br>(p_reg, score, p, any_left_out ? stats_of_tile() : nullptr, at, is_cut, bits);
       else
@@ -555,11 +558,11 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
       wgmma_wait<1>(dq_reg);
       if (head_of_loop == work.last_head && step == work.queries.start) release_kv();
       watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, scale());
-      mbarrier_wait(&smem.dq_ready[ring.place][consumer], ring.parity);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[ring.place][consumer]) + threadIdx.x % warpgroup_threads;
+      mbarrier_wait(&smem.dq_ready[place][consumer], parity);
+      float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
       Turn turn;
       if constexpr (X::blocks)
-        turn = told(smem, ring.place).turn;
+        turn = told(smem, place).turn;
       else
         turn = turn_at<X, Br>(p, work, i);
       if (turn.last) {
@@ -578,7 +581,7 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
           for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= scale();
         uint32_t dq_half[1][4][4];
         swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[ring.place][consumer]), dq_half,
+        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[place][consumer]), dq_half,
                                                threadIdx.x / 32 % 4);
       } else {
 #pragma unroll
@@ -587,11 +590,11 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
       }
       fence_proxy_async();
       __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[ring.place][consumer]);
+      if (lane == 0) mbarrier_arrive(&smem.dq_full[place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, scale());
-      if (lane == 0) mbarrier_arrive(&smem.empty[ring.place]);
+      if (lane == 0) mbarrier_arrive(&smem.empty[place]);
     }
   }
 
@@ -631,7 +634,8 @@ __global__ void prepare_columns(Problem p,
                                 OfQueries<X, T, Shape<D>::Br>* columns,  // [B * H * tiles]
                                 int* turns,                              // [B * H * tiles][parts]
                                 int* tickets,
-                                View<T> dq) {  // [B, H, Nq, D]
+                                View<T> dq)  // [B, H, Nq, D]
+{
   const PreparedRow own = prepare_row<T, Shape<D>, dq_parts>(p, o, lse, d_o, stats, turns, tickets, dq, {});
   // The Q and dO of a row that does not exist are 0, and so is all that a finite P makes of it. But with ALiBi P may
   // grow with the distance.

@@ -70,10 +70,12 @@ __device__ __forceinline__ void start_product_with(float (&product)[1][columns /
 }
 
 // A's fragment of the further columns, whose rows are alike: the factors in columns `first` to `first` + 2 of eight,
-// and 0 in all others.
+// and 0 in all others. It is made anew where it is called, so that no register holds it meanwhile.
 template <class T>
 __device__ uint32_t factors_from(int first) {
-  const int part = threadIdx.x % 4 * 2 - first;  // of the first of this lane's two columns
+  uint32_t thread = threadIdx.x;
+  pin(thread);
+  const int part = int(thread % 4) * 2 - first;  // of the first of this lane's two columns
   return pack2<T>(factor_of(part), factor_of(part + 1));
 }
 
