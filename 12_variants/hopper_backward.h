@@ -31,6 +31,10 @@
 // Blocks: the producer and those that bring dQ to memory walk through the lists of the block's column, from the last
 // tile down as well. The producer tells the consumers with each tile of queries which it is.
 //
+// LSE and delta are further columns of Q and dO where S is what the keys and queries alone make (has_columns): S - LSE
+// and dP - delta are what the products add up, and no thread loads LSE and delta. Chapter 10, 29_columns_backward.cu,
+// is about that. ALiBi is added to S - LSE just as well.
+//
 // At D = 128 a window of 1024 keys is 18 tiles of queries. To begin and to end takes as long as four of them. That is
 // why blocks are persistent: K and V of the next keys come while dK and dV leave.
 #pragma once
@@ -187,20 +191,18 @@ __device__ Work work_of(Problem p, const Lists<X>& lists, int round_heads, int t
           attention::first_tile(of.begin_q, of.index, Br)};
 }
 
-// Whether LSE and delta are further columns of Q and dO, as in chapter 10, 29_columns_backward.cu. S must be what is
-// added up: a softcap comes between S and LSE.
+// Whether LSE and delta are further columns of Q and dO. A softcap is a function of S alone, and cannot have S - LSE. A
+// kernel for packed sequences or block masks has no registers left for it at D = 128.
 template <class X>
 constexpr bool has_columns = !X::Score::has_slope && !X::packed && !X::blocks;
 
-// What a consumer needs of each query of a tile.
-template <class X, class T, int Br>
-struct OfQueries {
+// What a consumer needs of the queries of a tile.
+template <int Br>
+struct Statistics {
   float lse[Br], row_sum[Br];
 };
 template <class X, class T, int Br>
-requires has_columns<X>
-struct OfQueries<X, T, Br> : FurtherColumns<T, Br> {
-};
+using OfQueries = std::conditional_t<has_columns<X>, FurtherColumns<T, Br>, Statistics<Br>>;
 
 template <class X, class T, int D>
 struct Shared {
@@ -431,9 +433,7 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
 // The same in the place of S^T - LSE / c. `lse` is null, unless the columns have left out some LSE.
 template <class X, int queries>
 __device__ __forceinline__ void make_p_of_columns(float (&x)[1][queries / 8][4], const typename X::Score& function,
-                                                  const Problem& p, const float* lse, Where at,
-                                                  [[maybe_unused]] bool is_cut,
-                                                  [[maybe_unused]] const Bits<1, queries / 8>& bits) {
+                                                  const Problem& p, const float* lse, Where at) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const int distance = at.row + p.seq_k - p.seq_q - at.key;  // from the warp's first key to its first query
   with_score(function, x, distance - 15, distance + queries - 1, [&](const auto& score) {
@@ -448,8 +448,6 @@ __device__ __forceinline__ void make_p_of_columns(float (&x)[1][queries / 8][4],
   for (int n = 0; n < queries / 8; n++)
     for (int r = 0; r < 4; r++) x[0][n][r] = exp2_approx(x[0][n][r]);
   hide_transpose<X, queries>(x, p, at, 0);
-  if constexpr (X::blocks)
-    if (is_cut) bits.hide(x, 0);
 }
 
 // A consumer's 64 keys.
@@ -483,7 +481,7 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
     const typename X::Score of_head = scores.of_head(X::packed ? work.of.index * p.heads + head_of_loop : head_of_loop);
 #pragma unroll 1
     for (int step = work.queries.stop - 1; step >= work.queries.start; step--, n++) {
-      // ALiBi asks for its slope anew, since no register is left for it.
+      // With columns no register is left to keep a slope of ALiBi in.
       const typename X::Score score = has_columns<X> ? scores.of_head(head_of_loop) : of_head;
       const unsigned place = n % 2, parity = n / 2 % 2;
       int head = head_of_loop, i = step;
@@ -525,7 +523,7 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
       [[maybe_unused]] float sloped[1][Br / 8][4];
       [[maybe_unused]] const auto& of_queries = smem.of_queries[has_columns<X> ? 0 : place];
       if constexpr (has_columns<X>)
-        make_p_of_columns<X, Br>(p_reg, score, p, any_left_out ? stats_of_tile() : nullptr, at, is_cut, bits);
+        make_p_of_columns<X, Br>(p_reg, score, p, any_left_out ? stats_of_tile() : nullptr, at);
       else
         make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, of_queries.lse, at, is_cut, bits);
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
