@@ -192,7 +192,7 @@ __device__ Work work_of(Problem p, const Lists<X>& lists, int round_heads, int t
 }
 
 // Whether LSE and delta are further columns of Q and dO. A softcap is a function of S alone, and cannot have S - LSE. A
-// kernel for packed sequences or block masks has too few registers for it.
+// kernel for packed sequences or a block mask has too few registers for it.
 template <class X>
 constexpr bool has_columns = !X::Score::has_slope && !X::packed && !X::blocks;
 
