@@ -388,6 +388,10 @@ __device__ __forceinline__ void add_dq(Shared<X, T, D>& smem, const TensorMap& d
   }
 }
 
+__device__ __forceinline__ void make_exponentials(float (&x)[4]) {
+  for (int r = 0; r < 4; r++) x[r] = exp2_approx(x[r]);  // beside a product, in machine code too
+}
+
 // A warp's 2^12 P^T in the place of S^T, and P^T times the slope of the score, which is another array only where there
 // is one. With `ahead` the exponentials come before the mask, which then hides P and not S: ptxas moves nothing across
 // the mask's branch, so they stay beside a product. Two arrays are too many for that.
@@ -408,8 +412,8 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
       const float2 l = lse_of(n);
       for (int r = 0; r < 4; r++) {
         x[0][n][r] = less(score, x[0][n][r], own, 8 * (r / 2) - (8 * n + r % 2), r % 2 ? l.y : l.x);
-        if constexpr (ahead) x[0][n][r] = exp2_approx(x[0][n][r]);  // beside a product, in machine code too
       }
+      if constexpr (ahead) make_exponentials(x[0][n]);
       // Else ptxas begins more series than it has registers for
       if (X::Score::has_series && n % 4 == 3) __syncwarp();  // no result depends on it
     }
@@ -445,8 +449,7 @@ __device__ __forceinline__ void make_p_of_columns(float (&x)[1][queries / 8][4],
   });
   if (lse) subtract_left_out<queries>(x, lse, p.scale * log2_e, 1);
 #pragma unroll
-  for (int n = 0; n < queries / 8; n++)
-    for (int r = 0; r < 4; r++) x[0][n][r] = exp2_approx(x[0][n][r]);
+  for (int n = 0; n < queries / 8; n++) make_exponentials(x[0][n]);
   hide_transpose<X, queries>(x, p, at, 0);
 }
 
