@@ -31,9 +31,11 @@
 // Blocks: the producer and those that bring dQ to memory walk through the lists of the block's column, from the last
 // tile down as well. The producer tells the consumers with each tile of queries which it is.
 //
-// LSE and delta are further columns of Q and dO where S is what the keys and queries alone make (has_columns): S - LSE
-// and dP - delta are what the products add up, and no thread loads LSE and delta. Chapter 10, 29_columns_backward.cu,
-// is about that. ALiBi is added to S - LSE just as well.
+// Where S is what the keys and queries alone make (has_columns), the loop is that of chapter 10's
+// 28_deferred_backward.cu and 29_columns_backward.cu. LSE and delta are further columns of Q and dO: S - LSE and dP -
+// delta are what the products add up, and no thread loads LSE and delta. And dQ of a tile is made beside dV and dK of
+// the next one, so that no consumer waits for the other one's dS. Only that of the last tile is made at once, as K
+// leaves then.
 //
 // At D = 128 a window of 1024 keys is 18 tiles of queries. To begin and to end takes as long as four of them. That is
 // why blocks are persistent: K and V of the next keys come while dK and dV leave.
@@ -191,10 +193,11 @@ __device__ Work work_of(Problem p, const Lists<X>& lists, int round_heads, int t
           attention::first_tile(of.begin_q, of.index, Br)};
 }
 
-// Whether LSE and delta are further columns of Q and dO. A softcap is a function of S alone, and cannot have S - LSE. A
-// kernel for packed sequences or a block mask has too few registers for it.
+// Whether LSE and delta are further columns of Q and dO, and dQ of a tile is made beside dV and dK of the next one. A
+// softcap is a function of S alone, and cannot have S - LSE; ALiBi is no faster for it. A kernel for packed sequences
+// or a block mask has too few registers.
 template <class X>
-constexpr bool has_columns = !X::Score::has_slope && !X::packed && !X::blocks;
+constexpr bool has_columns = std::is_same_v<typename X::Score, Linear> && !X::packed && !X::blocks;
 
 // What a consumer needs of the queries of a tile.
 template <int Br>
@@ -214,8 +217,8 @@ struct Shared {
   OfQueries<X, T, Br> of_queries[has_columns<X> ? 1 : 2];  // columns are read in the first products alone
   int ticket;                                              // of the first work
   Work work[2];                                            // of K and V, and of those before or after, in turn
-  Mbarrier kv_full, kv_empty, full[2], empty[2], columns_full, columns_empty, dq_full[2][consumers],
-      dq_ready[2][consumers];
+  Mbarrier kv_full, kv_empty, full[2], empty[2], columns_full, columns_empty, ds_full[2], ds_empty[2],
+      dq_full[2][consumers], dq_ready[2][consumers];
 };
 
 // Behind it, of a block mask, what the producer tells the consumers of a tile of queries.
@@ -436,18 +439,13 @@ __device__ __forceinline__ void make_p(float (&x)[1][queries / 8][4], float (&sl
 
 // The same in the place of S^T - LSE / c. `lse` is null, unless the columns have left out some LSE.
 template <class X, int queries>
-__device__ __forceinline__ void make_p_of_columns(float (&x)[1][queries / 8][4], const typename X::Score& function,
-                                                  const Problem& p, const float* lse, Where at) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const int distance = at.row + p.seq_k - p.seq_q - at.key;  // from the warp's first key to its first query
-  with_score(function, x, distance - 15, distance + queries - 1, [&](const auto& score) {
-    const float own = distance + 2 * t - g;  // from key g to query 2 t
+__device__ __forceinline__ void make_p_of_columns(float (&x)[1][queries / 8][4], const Problem& p, const float* lse,
+                                                  Where at) {
+  const float scale_log2 = p.scale * log2_e;
 #pragma unroll
-    for (int n = 0; n < queries / 8; n++)
-      for (int r = 0; r < 4; r++) x[0][n][r] = less(score, x[0][n][r], own, 8 * (r / 2) - (8 * n + r % 2), 0);
-    return true;
-  });
-  if (lse) subtract_left_out<queries>(x, lse, p.scale * log2_e, 1);
+  for (int n = 0; n < queries / 8; n++)
+    for (int r = 0; r < 4; r++) x[0][n][r] *= scale_log2;
+  if (lse) subtract_left_out<queries>(x, lse, scale_log2, 1);
 #pragma unroll
   for (int n = 0; n < queries / 8; n++) make_exponentials(x[0][n]);
   hide_transpose<X, queries>(x, p, at, 0);
@@ -477,15 +475,71 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
 
   const auto scale = [&] { return has_columns<X> ? p.scale / ds_factor<T> : p.scale; };  // of dQ and dK
   float dv_reg[1][D / 8][4] = {}, dk_reg[1][D / 8][4] = {};
+  // A tile of queries: the nth that came to this block. It and the one before it are in the two places of shared
+  // memory.
+  struct Tile {
+    unsigned n;
+    int head, i;
+    __device__ unsigned place() const { return n % 2; }
+    __device__ unsigned parity() const { return n / 2 % 2; }
+  };
+  const auto first_row_of = [&](const Tile& at) { return at.head * q_rows + work.of.begin_q + at.i * Br; };
+
+  const auto start_dq_of = [&](const Tile& at, float(&dq_reg)[1][8][4]) {
+    start_dq<Bc, Br>(dq_reg, k_columns, smem.ds[at.place()] + first_query * page_row);
+  };
+  [[maybe_unused]] const auto start_dq_once_stored = [&](const Tile& at, float(&dq_reg)[1][8][4]) {
+    mbarrier_wait(&smem.ds_full[at.place()], at.parity());
+    wgmma_fence();
+    start_dq_of(at, dq_reg);
+  };
+  // dQ of a tile, to where another warp takes it from.
+  const auto hand_over = [&](const Tile& at, float(&dq_reg)[1][8][4]) {
+    const unsigned place = at.place();
+    watch_transpose("dQ", {first_row_of(at) + first_query, warp_key % D, p.seq_q - at.i * Br - first_query, 16}, dq_reg,
+                    scale());
+    mbarrier_wait(&smem.dq_ready[place][consumer], at.parity());
+    float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
+    Turn turn;
+    if constexpr (X::blocks)
+      turn = told(smem, place).turn;
+    else
+      turn = turn_at<X, Br>(p, work, at.i);
+    if (turn.last) {
+      if (turn.number > 0) {
+#pragma unroll
+        for (int n = 0; n < 8; n++) {
+          const float4 others = dq[n * warpgroup_threads];
+          dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
+          dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
+        }
+        named_barrier_sync(2 + consumer,
+                           warpgroup_threads);  // the consumer has read the sum, and dQ may take its place
+      }
+#pragma unroll
+      for (int n = 0; n < 8; n++)
+        for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= scale();
+      uint32_t dq_half[1][4][4];
+      swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
+      swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[place][consumer]), dq_half,
+                                             threadIdx.x / 32 % 4);
+    } else {
+#pragma unroll
+      for (int n = 0; n < 8; n++)
+        dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+    }
+    fence_proxy_async();
+    __syncwarp();  // the warp's part of dQ is in shared memory
+    if (lane == 0) mbarrier_arrive(&smem.dq_full[place][consumer]);
+  };
+
   unsigned n = work.before;                                   // tiles that came to this block before the next one
   if constexpr (X::blocks) work.last_head = work.first_head;  // all steps are counted as those of one
 #pragma unroll 1
   for (int head_of_loop = work.first_head; head_of_loop <= work.last_head; head_of_loop++) {
-    const typename X::Score of_head = scores.of_head(X::packed ? work.of.index * p.heads + head_of_loop : head_of_loop);
+    const typename X::Score score = scores.of_head(X::packed ? work.of.index * p.heads + head_of_loop : head_of_loop);
 #pragma unroll 1
     for (int step = work.queries.stop - 1; step >= work.queries.start; step--, n++) {
-      // With columns no register is left to keep a slope of ALiBi in.
-      const typename X::Score score = has_columns<X> ? scores.of_head(head_of_loop) : of_head;
       const unsigned place = n % 2, parity = n / 2 % 2;
       int head = head_of_loop, i = step;
       Where at = {0, j};
@@ -501,9 +555,8 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
       }
       at.row = i * Br;
       const T *q = smem.q[place], *d_o = smem.d_o[place];
-      T* ds = smem.ds[place];
-      const int64_t q_row = head * q_rows + work.of.begin_q + i * Br;
-      const Watched tile = {q_row, j, p.seq_q - i * Br, p.seq_k - j};
+      const Tile tile = {n, head, i};
+      const Watched watched = {first_row_of(tile), j, p.seq_q - i * Br, p.seq_k - j};
 
       watch_step("1. S = Q K^T, dP = dO V^T");  // transposed
       float p_reg[1][Br / 8][4], ds_reg[1][Br / 8][4];
@@ -526,72 +579,69 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
       [[maybe_unused]] float sloped[1][Br / 8][4];
       [[maybe_unused]] const auto& of_queries = smem.of_queries[has_columns<X> ? 0 : place];
       if constexpr (has_columns<X>)
-        make_p_of_columns<X, Br>(p_reg, score, p, any_left_out ? stats_of_tile() : nullptr, at);
+        make_p_of_columns<X, Br>(p_reg, p, any_left_out ? stats_of_tile() : nullptr, at);
       else
         make_p<X, D == 64 && !X::Score::has_slope, Br>(p_reg, sloped, score, p, of_queries.lse, at, is_cut, bits);
       swizzled_tile::round_fragments<T, Br>(p_half, p_reg);
-      watch_transpose("P", tile, p_reg, 1 / p_factor);
+      watch_transpose("P", watched, p_reg, 1 / p_factor);
       wgmma_wait<0>(ds_reg);
       if constexpr (has_columns<X>) {
         __syncwarp();  // all lanes have read whether anything is left out
         if (lane == 0) mbarrier_arrive(&smem.columns_empty);
         make_ds_of_columns<T, Br>(ds_reg, p_reg, any_left_out ? stats_of_tile() + Br : nullptr);
-        watch_transpose("dS", tile, ds_reg, 1 / ds_factor<T>);
+        watch_transpose("dS", watched, ds_reg, 1 / ds_factor<T>);
       } else {
-        watch_transpose("dP", tile, ds_reg);
+        watch_transpose("dP", watched, ds_reg);
         make_ds<Br>(ds_reg, fragments_of(X::Score::has_slope ? sloped : p_reg), of_queries.row_sum);
-        watch_transpose("dS", tile, ds_reg);
+        watch_transpose("dS", watched, ds_reg);
       }
       swizzled_tile::round_fragments<T, Br>(ds_half, ds_reg);
-      swizzled_tile::store_transpose<Br, Br>(ds + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
+      if constexpr (has_columns<X>) mbarrier_wait(&smem.ds_empty[place], parity ^ 1);
+      swizzled_tile::store_transpose<Br, Br>(smem.ds[place] + consumer * Br * page_row, ds_half, threadIdx.x / 32 % 4);
       fence_proxy_async();
 
-      watch_step("3. dV += P^T dO");
-      wgmma_fence();
-      start_sum<D, Br>(dv_reg, p_half, d_o);
-      named_barrier_sync(1,
-                         warpgroup_threads * consumers);  // dS is in shared memory, and dQ of the tile before is done
-
-      watch_step("4. dQ += dS K, dK += dS^T Q");
+      const bool is_last = head_of_loop == work.last_head && step == work.queries.start;
       float dq_reg[1][8][4];
-      start_dq<Bc, Br>(dq_reg, k_columns, ds + first_query * page_row);
-      start_sum<D, Br>(dk_reg, ds_half, q);
-      wgmma_wait<1>(dq_reg);
-      if (head_of_loop == work.last_head && step == work.queries.start) release_kv();
-      watch_transpose("dQ", {q_row + first_query, warp_key % D, p.seq_q - i * Br - first_query, 16}, dq_reg, scale());
-      mbarrier_wait(&smem.dq_ready[place][consumer], parity);
-      float4* dq = reinterpret_cast<float4*>(smem.dq[place][consumer]) + threadIdx.x % warpgroup_threads;
-      Turn turn;
-      if constexpr (X::blocks)
-        turn = told(smem, place).turn;
-      else
-        turn = turn_at<X, Br>(p, work, i);
-      if (turn.last) {
-        if (turn.number > 0) {
-#pragma unroll
-          for (int n = 0; n < 8; n++) {
-            const float4 others = dq[n * warpgroup_threads];
-            dq_reg[0][n][0] += others.x, dq_reg[0][n][1] += others.y;
-            dq_reg[0][n][2] += others.z, dq_reg[0][n][3] += others.w;
-          }
-          named_barrier_sync(2 + consumer,
-                             warpgroup_threads);  // the consumer has read the sum, and dQ may take its place
+      if constexpr (has_columns<X>) {
+        __syncwarp();  // the warp's part of dS is in shared memory
+        if (lane == 0) mbarrier_arrive(&smem.ds_full[place]);
+        watch_step("3. dQ += dS K of the tile before, dV += P^T dO, dK += dS^T Q");
+        const auto start_dv_and_dk = [&] {
+          start_sum<D, Br>(dv_reg, p_half, d_o);
+          start_sum<D, Br>(dk_reg, ds_half, q);
+        };
+        if (n > work.before) {
+          const Tile before =
+              step < work.queries.stop - 1 ? Tile{n - 1, head, step + 1} : Tile{n - 1, head - 1, work.queries.start};
+          start_dq_once_stored(before, dq_reg);
+          start_dv_and_dk();
+          wgmma_wait<2>(dq_reg);
+          if (lane == 0) mbarrier_arrive(&smem.ds_empty[before.place()]);
+          hand_over(before, dq_reg);
+        } else {
+          wgmma_fence();
+          start_dv_and_dk();
         }
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-          for (int r = 0; r < 4; r++) dq_reg[0][n][r] *= scale();
-        uint32_t dq_half[1][4][4];
-        swizzled_tile::round_fragments<T, 64>(dq_half, dq_reg);
-        swizzled_tile::store_transpose<64, 64>(reinterpret_cast<T*>(smem.dq[place][consumer]), dq_half,
-                                               threadIdx.x / 32 % 4);
+        if (is_last) {
+          start_dq_once_stored(tile, dq_reg);
+          wgmma_wait<0>(dq_reg);
+          if (lane == 0) mbarrier_arrive(&smem.ds_empty[place]);
+          release_kv();
+          hand_over(tile, dq_reg);
+        }
       } else {
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-          dq[n * warpgroup_threads] = make_float4(dq_reg[0][n][0], dq_reg[0][n][1], dq_reg[0][n][2], dq_reg[0][n][3]);
+        watch_step("3. dV += P^T dO");
+        wgmma_fence();
+        start_sum<D, Br>(dv_reg, p_half, d_o);
+        named_barrier_sync(1,
+                           warpgroup_threads * consumers);  // dS is in shared memory, and dQ of the tile before is done
+        watch_step("4. dQ += dS K, dK += dS^T Q");
+        start_dq_of(tile, dq_reg);
+        start_sum<D, Br>(dk_reg, ds_half, q);
+        wgmma_wait<1>(dq_reg);
+        if (is_last) release_kv();
+        hand_over(tile, dq_reg);
       }
-      fence_proxy_async();
-      __syncwarp();  // the warp's part of dQ is in shared memory
-      if (lane == 0) mbarrier_arrive(&smem.dq_full[place][consumer]);
       wgmma_wait<0>(dv_reg, dk_reg);
       watch("dV", kv_rows, dv_reg, 1 / p_factor);
       watch("dK", kv_rows, dk_reg, scale());
@@ -638,10 +688,8 @@ __global__ void prepare_columns(Problem p,
                                 View<T> dq)  // [B, H, Nq, D]
 {
   const PreparedRow own = prepare_row<T, Shape<D>, dq_parts>(p, o, lse, d_o, stats, turns, tickets, dq, {});
-  // The Q and dO of a row that does not exist are 0, and so is all that a finite P makes of it. But with ALiBi P may
-  // grow with the distance.
-  const bool counts = own.exists || X::Score::has_line;
-  store_columns(columns[own.tile], own.row, own.lane == 0, counts ? -own.statistics.lse / (p.scale * log2_e) : 0,
+  // The Q and dO of a row that does not exist are 0, and so is all that a finite P makes of it.
+  store_columns(columns[own.tile], own.row, own.lane == 0, own.exists ? -own.statistics.lse / (p.scale * log2_e) : 0,
                 -own.statistics.row_sum * p_factor);
 }
 
@@ -663,7 +711,8 @@ __global__ void __launch_bounds__(threads, 1)
     mbarrier_init(&smem.kv_empty, 4 * consumers + consumers);  // their warps, and those that bring their dQ to memory
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.full[i], 1);
-      mbarrier_init(&smem.empty[i], 4 * consumers);  // their warps
+      for (Mbarrier* all : {&smem.empty[i], &smem.ds_full[i], &smem.ds_empty[i]})
+        mbarrier_init(all, 4 * consumers);  // their warps
       for (int consumer = 0; consumer < consumers; consumer++) {
         mbarrier_init(&smem.dq_full[i][consumer], 4);
         mbarrier_init(&smem.dq_ready[i][consumer], 1);

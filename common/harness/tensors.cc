@@ -108,12 +108,11 @@ double flops_of_all(const Problem& p, bool backward) {
 
 namespace {
 
-// Slopes as in Press et al., "Train Short, Test Long" (2022), for 8 heads, and a little less in each batch; below 0 in
-// every second one. Sinks from -2 to 4.
+// Slopes as in Press et al., "Train Short, Test Long" (2022), for 8 heads, and a little less in each batch. Sinks from
+// -2 to 4.
 void add_slopes_and_sinks(HostTensors& t, const Problem& p) {
   for (size_t h = 0; h < p.alibi_size(); h++)
-    t.alibi.push_back(std::exp2(-float(1 + h % p.heads % 8)) * (1 - 0.125f * float(h / p.heads % 4)) *
-                      (h / p.heads % 2 ? -1 : 1));
+    t.alibi.push_back(std::exp2(-float(1 + h % p.heads % 8)) * (1 - 0.125f * float(h / p.heads % 4)));
   for (size_t h = 0; h < p.sink_size(); h++) t.sink.push_back(float(h % 5) * 1.5f - 2);
 }
 
