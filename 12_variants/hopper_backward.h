@@ -463,7 +463,8 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
   const int consumer = warp_key / wgmma_rows, lane = threadIdx.x % 32;
   const int j = work.j0 + warp_key;
   const Watched kv_rows = {work.kv_head * k_rows_of_head + work.of.begin_k + j, 0, p.seq_k - j, D};
-  const T *k_rows = smem.k + consumer * wgmma_rows * page_row, *v_rows = smem.v + consumer * wgmma_rows * page_row;
+  [[maybe_unused]] const T *k_rows = smem.k + consumer * wgmma_rows * page_row,
+                           *v_rows = smem.v + consumer * wgmma_rows * page_row;
   // Of dQ^T, at D = 128 each consumer makes 64 of the columns of all queries, at D = 64 all columns of 64 queries.
   const T* k_columns = smem.k + (D == 128 ? consumer * Bc * page_row : 0);
   const int first_query = D == 128 ? 0 : consumer * 64;
@@ -565,7 +566,10 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
       [[maybe_unused]] const auto stats_of_tile = [&] { return stats + number_of<X>(work, head, i) * 2 * Br; };
       if constexpr (has_columns<X>) {
         mbarrier_wait(&smem.columns_full, place);
-        start_s_and_dp<Bc, D, Br>(p_reg, ds_reg, k_rows, v_rows, q, d_o, smem.of_queries[0]);
+        uint32_t first_key = consumer * wgmma_rows;
+        pin(first_key);  // else ptxas makes each step's descriptors of K and V before the loop, and spills them
+        start_s_and_dp<Bc, D, Br>(p_reg, ds_reg, smem.k + first_key * page_row, smem.v + first_key * page_row, q, d_o,
+                                  smem.of_queries[0]);
         any_left_out = smem.of_queries[0].any_left_out();
       } else {
         wgmma_fence();
