@@ -281,6 +281,18 @@ def heads_with_a_window(of: Quantities) -> str:
     return markdown(rows)
 
 
+def columns_with_a_window(of: Quantities) -> str:
+    kernels = ("before", "columns", "columns and dQ later", "but for the last tile")
+    rows = [["", *kernels]]
+    for head_dim in (64, 128):
+        for window in (0, 4096, 1024, 256):
+            at: dict[str, Any] = {"head_dim": head_dim, "window": window, "dtype": "bf16"}
+            rows.append([f"D = {head_dim}, {f'a window of {window}' if window else 'no window'}",
+                         *(_cell(of, "2026-11-30-12-columns.json", "us", "points", text=".0f", kernel=kernel, **at)
+                           for kernel in kernels)])
+    return markdown(rows)
+
+
 TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
     ("forward", (128,), "early", "turns that end when products have started", "0.99 / 1.00"),
     ("forward", (128,), "late", "turns that end when S is there", "1.00 / 1.00"),
@@ -413,6 +425,7 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "columns": lambda of: over_prompt(of, "columns"),
     "tried in 10": tried_in_10, "heads in a round": heads_in_a_round,
     "heads in a round with a window": heads_with_a_window,
+    "columns with a window": columns_with_a_window,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
