@@ -113,8 +113,9 @@ function(workbook_kernel_sources)
   if(NOT WORKBOOK_CUDA)
     set(traced $<BOOL:$<TARGET_PROPERTY:SIMT_TRACED>>)
     # -O1: these kernels are compiled more often than they run, for half as long, and run hardly longer
+    set(level $<IF:$<BOOL:$<TARGET_PROPERTY:LONG_TO_COMPILE>>,-Og,-O1>)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
-                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>;-O1")
+                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>;${level}")
   endif()
 endfunction()
 
@@ -151,13 +152,15 @@ endfunction()
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
 #                  [COMPARISONS]             for an exercise, traced kernels count what they compare
+#                  [LONG_TO_COMPILE]         for the engine less optimized, for two thirds of the time; they run a tenth longer. Not where
+#                                            they are traced: loads that nvcc would leave out would be counted
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [NO_SPILLS_FOR_HOPPER]    in the files FOR_HOPPER alone: elsewhere a few registers spill, and the lesson says which
 #                  [LOOKED_AT FILE..]        where nothing will run, the files in which a spill fails the build: what users call
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS;LONG_TO_COMPILE" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -190,6 +193,7 @@ function(workbook_chapter)
     endif()
   endif()
   add_library(${chapter}_kernels OBJECT ${sources})
+  set_target_properties(${chapter}_kernels PROPERTIES LONG_TO_COMPILE ${arg_LONG_TO_COMPILE})
   target_link_libraries(${chapter}_kernels PUBLIC attention_kernels)
   workbook_precompiled(${chapter}_kernels attention_kernels)
   if(TARGET ${chapter}_hopper_kernels)
