@@ -42,7 +42,7 @@ def run_files(asked: Asked, counted: bool = False, quietly: bool = False, instal
     With the engine of the workbook, which is built if it has to be, or with that which is installed there.
     """
     traced = counted or asked.races
-    directory = installed or build.ensure_built("cpu", ["simt", "simt-compile"])
+    directory = installed or build.ensure_built("cpu", ["simt", "simt-compile", "simt-prelude"])
     if not installed:
         (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=None if installed else BUILD / "user_files") as place:
