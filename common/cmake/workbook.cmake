@@ -37,6 +37,12 @@ if(WORKBOOK_CUDA)
   find_package(CUDAToolkit 12.4 REQUIRED)
 endif()
 
+# Ninety programs of 10 to 30 MB: lld links them in half of the time.
+find_program(LLD ld.lld)
+if(LLD AND NOT WORKBOOK_CUDA AND NOT WORKBOOK_LIBRARY_ALONE)
+  add_link_options(-fuse-ld=lld)
+endif()
+
 # workbook_lowest_architecture(TARGET 80): its kernels need compute capability 8.0. Where an older GPU is asked for, they are
 # compiled for the others, or for 8.0 if there are none: the program says so when it is run. 90a: for compute capability 9.0 and
 # no other, whatever is asked for.
@@ -109,12 +115,16 @@ endif()
 # workbook_kernel_sources(FILES..): sources of kernels, which are .cu for both compilers. g++ compiles them with the flags of
 # common/simt/kernel_flags.cmake: for a target with the property SIMT_TRACED, so that the engine's observers see what they do.
 include(${CMAKE_CURRENT_LIST_DIR}/../simt/kernel_flags.cmake)
+# What the compiler would do once the calls for loads and stores are there: a quarter of its time, and of a run nothing.
+set(traced_quickly -fno-tree-loop-optimize -fno-move-loop-invariants -fno-forward-propagate -fno-if-conversion -fno-if-conversion2 -fno-dse
+    -fno-cprop-registers -fno-compare-elim -fira-region=one)
 function(workbook_kernel_sources)
   if(NOT WORKBOOK_CUDA)
     set(traced $<BOOL:$<TARGET_PROPERTY:SIMT_TRACED>>)
     # -O1: these kernels are compiled more often than they run, for half as long, and run hardly longer
+    set(level $<IF:$<BOOL:$<TARGET_PROPERTY:LONG_TO_COMPILE>>,-Og,-O1>)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
-                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags}>;$<$<NOT:${traced}>:${simt_plain_flags}>;-O1")
+                                COMPILE_OPTIONS "-xc++;$<${traced}:${simt_traced_flags};${traced_quickly}>;$<$<NOT:${traced}>:${simt_plain_flags}>;${level}")
   endif()
 endfunction()
 
@@ -135,7 +145,7 @@ function(workbook_precompiled target)
   else()
     get_target_property(traced ${target} SIMT_TRACED)
     if(traced)
-      target_compile_options(${target} PRIVATE ${simt_traced_flags} -O1)
+      target_compile_options(${target} PRIVATE ${simt_traced_flags} ${traced_quickly} -O1)
     else()
       target_compile_options(${target} PRIVATE ${simt_plain_flags} -O1)
     endif()
@@ -151,13 +161,15 @@ endfunction()
 # workbook_chapter([LOWEST_ARCHITECTURE 80]  what its kernels need of a GPU: 80 for tensor cores and cp.async, 90a for wgmma
 #                  [FOR_HOPPER FILE..]       of its files those with wgmma: for 90a alone, whatever the others need
 #                  [COMPARISONS]             for an exercise, traced kernels count what they compare
+#                  [LONG_TO_COMPILE]         for the engine less optimized, for two thirds of the time; they run a tenth longer. Not where
+#                                            they are traced: loads that nvcc would leave out would be counted
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [NO_SPILLS_FOR_HOPPER]    in the files FOR_HOPPER alone: elsewhere a few registers spill, and the lesson says which
 #                  [LOOKED_AT FILE..]        where nothing will run, the files in which a spill fails the build: what users call
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS;LONG_TO_COMPILE" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -190,6 +202,7 @@ function(workbook_chapter)
     endif()
   endif()
   add_library(${chapter}_kernels OBJECT ${sources})
+  set_target_properties(${chapter}_kernels PROPERTIES LONG_TO_COMPILE ${arg_LONG_TO_COMPILE})
   target_link_libraries(${chapter}_kernels PUBLIC attention_kernels)
   workbook_precompiled(${chapter}_kernels attention_kernels)
   if(TARGET ${chapter}_hopper_kernels)

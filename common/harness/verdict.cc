@@ -369,20 +369,22 @@ void Reference::expect_gradients(const HostTensors& in) {
         const std::vector<int>& queries = dq_.rows[h];
         const auto q_given = reference::head(in.q, h, p.seq_q, D), d_o = reference::head(in.d_o, h, p.seq_q, Dv);
         const auto o = reference::head(given_.o, h, p.seq_q, Dv), lse = reference::head(given_.lse, h, p.seq_q, 1);
-        const auto scores_of_queries = reference::scores_of(p, h, in.alibi, in.sink, &queries);
-        const auto scores_of_keys = reference::scores_of(p, h, in.alibi, in.sink, nullptr, &keys);
-
         const auto q = rotated(q_given, reference::query_positions(p));
-        const auto some_q = rows_of(q, queries), some_o = rows_of(o, queries);
-        const auto of_queries =
-            reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, scores_of_queries, way.rounding);
-        part(dq_, h, n_queries, D) =
-            rotated_back(reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, way.rounding).dq,
-                         query_positions(p, queries))
-                .unaryExpr(way.stored);
-
+        const auto scores_of_keys = reference::scores_of(p, h, in.alibi, in.sink, nullptr, &keys);
         const auto of_keys = reference::recomputed(q, some_k, o, lse, p.scale, scores_of_keys, way.rounding);
         const reference::Gradients g = reference::backward(q, some_k, some_v, of_keys, d_o, p.scale, way.rounding);
+
+        const auto dq_of = [&](const std::vector<int>& queries) {
+          const auto scores = reference::scores_of(p, h, in.alibi, in.sink, &queries);
+          const auto some_q = rows_of(q, queries), some_o = rows_of(o, queries);
+          const auto of_queries =
+              reference::recomputed(some_q, k, some_o, rows_of(lse, queries), p.scale, scores, way.rounding);
+          return reference::backward(some_q, k, v, of_queries, rows_of(d_o, queries), p.scale, way.rounding).dq;
+        };
+        const bool all = n_queries == p.seq_q && n_keys == p.seq_k;
+        part(dq_, h, n_queries, D) =
+            rotated_back(all ? g.dq : dq_of(queries), query_positions(p, queries)).unaryExpr(way.stored);
+
         dk = (dk + rotated_back(g.dk, keys)).unaryExpr(way.added).eval();  // query heads that share a kv head add up
         dv = (dv + g.dv).unaryExpr(way.added).eval();
       }

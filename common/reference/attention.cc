@@ -41,6 +41,10 @@ namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
+// exp(-inf) is 0. Eigen's is a number below the smallest normal one, and a processor multiplies those twenty times as
+// slowly.
+auto exp_or_0(const auto& x) { return (x == -inf).select(0, x.exp()); }
+
 // S = softcap tanh(scale Q K^T / softcap) + bias
 void make_scores(Forward& f, const Matrix& q, const Matrix& k, double scale, const Scores& scores, Round round) {
   f.s = rounded(scale * q * k.transpose(), round);
@@ -73,8 +77,8 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
     const auto s = f.s.row(i).segment(first, visible).array();
     const double m = std::max(s.maxCoeff(), scores.sink);  // exp(s - m) <= 1: no overflow, however large the logits
     if (m == -inf) continue;                               // a block mask hides all of them
-    f.lse(i) = m + std::log((s - m).exp().sum() + std::exp(scores.sink - m));
-    f.p.row(i).segment(first, visible) = (s - f.lse(i)).exp();
+    f.lse(i) = m + std::log(exp_or_0(s - m).sum() + std::exp(scores.sink - m));
+    f.p.row(i).segment(first, visible) = exp_or_0(s - f.lse(i));
   }
   f.p = rounded(f.p, rounding.sums);
 
@@ -98,7 +102,7 @@ Forward recomputed(const Matrix& q, const Matrix& k, const Matrix& o, const Vect
   for (Eigen::Index i = 0; i < q.rows(); i++) {
     const int first = scores.first[i], visible = scores.end[i] - first;
     if (visible <= 0 || lse(i) == -inf) continue;
-    f.p.row(i).segment(first, visible) = (f.s.row(i).segment(first, visible).array() - lse(i)).exp();
+    f.p.row(i).segment(first, visible) = exp_or_0(f.s.row(i).segment(first, visible).array() - lse(i));
   }
   f.p = rounded(f.p, rounding.sums);
   return f;

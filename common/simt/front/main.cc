@@ -3,6 +3,7 @@
 //   simt-compile g++ FLAGS -c mine.cu -o mine.o    preprocesses the file, rewrites it, compiles it
 //   simt-compile --kernels g++ FLAGS mine.cu       its kernels, as JSON
 //   simt-compile --rewritten g++ FLAGS mine.cu     what the compiler would see
+//   simt-compile --prelude g++ FLAGS               compiles, beside this program, what every file begins with
 //
 // With -xcu before it, a file of another name is CUDA C++, too.
 //
@@ -123,6 +124,45 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
+// What every text begins with, behind the line that names its source: the engine's headers, half a second of the
+// compiler's. They are compiled once, and a text that begins with the same letters, for the same compiler and flags,
+// has them from there. (So a macro that makes something else of a header has it read as ever.)
+class Prelude {
+ public:
+  explicit Prelude(const Words& compiler) {
+    for (const std::string& word : compiler) flags_ += word + " ";
+    std::string program(4096, '\0');
+    const ssize_t length = readlink("/proc/self/exe", program.data(), program.size());
+    place_ = program.substr(0, length < 0 ? 0 : length) + ".prelude";
+  }
+
+  // Of the text of an empty file, which is called /dev/null.
+  int make(const Words& compiler, const std::string& text) const {
+    const std::size_t from = text.find('\n') + 1;
+    const std::string headers = text.substr(from, text.find("# 1 \"/dev/null\"", from) - from);
+    std::remove(place_.c_str());
+    const Temporary source(place_ + ".ii");
+    std::ofstream(source.path(), std::ios::binary) << headers;
+    const int status = run(joined(compiler, {"-xc++-header", "-fpreprocessed", source.path(), "-o", compiled()}));
+    if (status == 0) std::ofstream(place_, std::ios::binary) << flags_ << '\n' << headers;
+    return status;
+  }
+
+  // The text without it, if it begins with it.
+  std::string left_out(const std::string& text) const {
+    const std::string known = contents(place_);
+    const std::size_t headers = flags_.size() + 1, from = text.find('\n') + 1, length = known.size() - headers;
+    if (known.size() <= headers || known.compare(0, headers, flags_ + "\n") != 0) return text;
+    if (text.compare(from, length, known, headers) != 0) return text;
+    return text.substr(0, from) + "#pragma GCC pch_preprocess \"" + compiled() + "\"\n" + text.substr(from + length);
+  }
+
+  std::string compiled() const { return place_ + ".gch"; }
+
+ private:
+  std::string flags_, place_;
+};
+
 // The words as JSON.
 std::string quoted(const std::string& text) {
   std::string quoted = "\"";
@@ -186,14 +226,15 @@ std::string toolkit_header(const std::string& text) {
 int main(int argc, char** argv) {
   Words words(argv + 1, argv + argc);
   std::string mode;
-  if (!words.empty() && (words[0] == "--kernels" || words[0] == "--rewritten")) {
+  if (!words.empty() && (words[0] == "--kernels" || words[0] == "--rewritten" || words[0] == "--prelude")) {
     mode = words[0];
     words.erase(words.begin());
   }
-  const Command command = command_of(words);
+  Command command = command_of(words);
+  if (mode == "--prelude") command.source = "/dev/null";
   const bool compiles = std::find(words.begin(), words.end(), "-c") != words.end();
   if (words.empty() || (command.source.empty() && !mode.empty())) {
-    std::cerr << "usage: simt-compile [--kernels | --rewritten] g++ FLAGS FILE.cu\n";
+    std::cerr << "usage: simt-compile [--kernels | --rewritten] g++ FLAGS FILE.cu, or --prelude g++ FLAGS\n";
     return 2;
   }
   if (mode.empty() && (command.source.empty() || !compiles)) {
@@ -241,20 +282,25 @@ int main(int argc, char** argv) {
     std::cout << rewritten.text;
     return 0;
   }
+  const Prelude prelude(command.compiler);
+  if (mode == "--prelude") return prelude.make(command.compiler, rewritten.text);
   // The caret would point into the rewritten line.
   const Words step = joined(
       command.compiler, {"-fno-diagnostics-show-caret", "-c", "-xc++-cpp-output", rewritten_file.path(), "-o", object});
   const Temporary complaints(beside + ".errors");
-  std::ofstream(rewritten_file.path(), std::ios::binary) << rewritten.text;
-  int status = run(step, complaints.path());
-  std::string said = contents(complaints.path());
-  if (status != 0 && command.counts &&
-      said.find("always_inline") != std::string::npos) {  // functions that call each other
-    std::ofstream(rewritten_file.path(), std::ios::binary)
-        << simt::front::rewrite(text, /*inlining=*/false, relaxed, host).text;
-    status = run(step, complaints.path());
+  std::string said;
+  const auto compile = [&](const std::string& text) {
+    std::ofstream(rewritten_file.path(), std::ios::binary) << text;
+    const int status = run(step, complaints.path());
     said = contents(complaints.path());
-  }
+    return status;
+  };
+  int status = compile(prelude.left_out(rewritten.text));
+  if (status != 0 && said.find(prelude.compiled()) != std::string::npos)  // another version of the compiler made it
+    status = compile(rewritten.text);
+  if (status != 0 && command.counts &&
+      said.find("always_inline") != std::string::npos)  // functions that call each other
+    status = compile(simt::front::rewrite(text, /*inlining=*/false, relaxed, host).text);
   std::cerr << said;
   return status;
 }

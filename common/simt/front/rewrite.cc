@@ -69,11 +69,22 @@ class Rewriter {
   Rewriter(std::string_view text, bool inlining, bool relaxed)
       : tokens_(tokens_of(text)), inlining_(inlining), relaxed_(relaxed) {
     bool engine = false;
+    std::pair<std::string_view, int> line = {"", 1};
+    const auto pass = [&](std::string_view text) {
+      line.second += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+    };
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      if (tokens_[i].kind == Kind::line) engine = names_engine(tokens_[i].text, engine);
-      if (tokens_[i].kind == Kind::line || tokens_[i].kind == Kind::foreign) continue;
-      code_.push_back(i);
-      of_the_engine_.push_back(engine);
+      const Token& token = tokens_[i];
+      pass(token.space);
+      if (token.kind != Kind::line && token.kind != Kind::foreign) {
+        code_.push_back(i);
+        of_the_engine_.push_back(engine);
+        lines_.push_back(line);
+      }
+      pass(token.text);
+      if (token.kind != Kind::line) continue;
+      engine = names_engine(token.text, engine);
+      follow(token.text, line);
     }
     edits_.resize(code_.size());
     find_partners();
@@ -152,7 +163,7 @@ class Rewriter {
     }
   }
 
-  // With bodies, that are not within others. Their lines are found in one pass.
+  // With bodies, that are not within others.
   std::vector<Function> functions() const {
     std::vector<Function> all = functions_;
     for (Function& function : all) function.line = line_of(function.open);
@@ -538,24 +549,18 @@ class Rewriter {
   }
 
   std::pair<std::string, int> line_of(Place place) const {
-    std::string file;
-    int line = 1;
-    for (std::size_t i = 0; i <= code_[place]; ++i) {
-      const Token& token = tokens_[i];
-      line += static_cast<int>(std::count(token.space.begin(), token.space.end(), '\n'));
-      if (i == code_[place]) break;
-      line += static_cast<int>(std::count(token.text.begin(), token.text.end(), '\n'));
-      if (token.kind != Kind::line) continue;
-      const std::size_t digits = token.text.find_first_not_of("# \t");
-      const std::size_t quote = token.text.find('"');
-      int number = 0;
-      if (digits == std::string_view::npos || quote == std::string_view::npos ||
-          std::from_chars(token.text.data() + digits, token.text.data() + token.text.size(), number).ec != std::errc())
-        continue;
-      file = token.text.substr(quote + 1, token.text.rfind('"') - quote - 1);
-      line = number - 1;  // of the line after it
-    }
-    return {file, line};
+    return {std::string(lines_[place].first), lines_[place].second};
+  }
+
+  // The line after this one: `# 12 "file.cu" 2`.
+  static void follow(std::string_view marker, std::pair<std::string_view, int>& line) {
+    const std::size_t digits = marker.find_first_not_of("# \t");
+    const std::size_t quote = marker.find('"');
+    int number = 0;
+    if (digits == std::string_view::npos || quote == std::string_view::npos ||
+        std::from_chars(marker.data() + digits, marker.data() + marker.size(), number).ec != std::errc())
+      return;
+    line = {marker.substr(quote + 1, marker.rfind('"') - quote - 1), number - 1};  // its end comes with what follows
   }
 
   // --- From the beginning to the end ---
@@ -2008,7 +2013,8 @@ class Rewriter {
   std::vector<Place> partner_;     // of ( ) [ ] { }
   std::vector<Edit> edits_;
   bool inlining_, relaxed_;
-  std::vector<bool> of_the_engine_;  // of code_: written there
+  std::vector<bool> of_the_engine_;                      // of code_: written there
+  std::vector<std::pair<std::string_view, int>> lines_;  // of code_: the file and the line
   std::map<std::string, Known> known_;
   std::vector<Scope> scopes_;
   std::set<std::string_view> types_;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,8 +79,7 @@ bool pinned(const void* address) { return type_of(address) == cudaMemoryTypeHost
 
 // Does it now, or when the graph runs into which the handle's stream is captured. What is wrong is printed, as seldom
 // is asked for the status.
-template <class Task>
-cublasStatus_t perform(const char* name, cublasHandle_t handle, const Task& task) {
+cublasStatus_t perform(const char* name, cublasHandle_t handle, const std::function<void()>& task) {
   if (handle == nullptr) {
     std::fprintf(stderr, "%s: it has no handle, which cublasCreate() makes\n", name);
     simt::note_failed_launch(std::string(name) + ": it has no handle, which cublasCreate() makes");
@@ -208,6 +208,17 @@ void store_vector(T* to, Vector<T> vector, int step) {
   store<T>(to, Matrix<T>(vector.transpose()), std::abs(step));
 }
 
+// Eigen's product of matrices is long to compile: once for each type.
+template <class T>
+[[gnu::noinline]] Matrix<T> product(T alpha, const Matrix<T>& left, const Matrix<T>& right) {
+  return alpha * (left * right);
+}
+// Adds to a sum what was there before.
+template <class T>
+[[gnu::noinline]] void add(T beta, const Matrix<T>& old, Matrix<T>& sum) {
+  sum += beta * old;
+}
+
 template <class T>
 Matrix<T> applied(cublasOperation_t op, Matrix<T> matrix) {
   return op == CUBLAS_OP_N ? matrix : Matrix<T>(matrix.transpose());
@@ -241,7 +252,7 @@ template <class AB, class C, class Sum>
 void gemm(cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k, Sum alpha, const void* a, int lda,
           const void* b, int ldb, Sum beta, void* c, int ldc) {
   const Matrix<Sum> left = fetch_op<AB, Sum>(op_a, a, m, k, lda), right = fetch_op<AB, Sum>(op_b, b, k, n, ldb);
-  Matrix<Sum> result = alpha * (left * right);
+  Matrix<Sum> result = product(alpha, left, right);
   want(ldc >= std::max(m, 1), "ldc is less than m");
   const auto want_apart_from = [&](cublasOperation_t op, const void* p, int rows, int columns, int pitch,
                                    const char* name) {
@@ -250,7 +261,7 @@ void gemm(cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k, S
   };
   want_apart_from(op_a, a, m, k, lda, "A");
   want_apart_from(op_b, b, k, n, ldb, "B");
-  if (beta != Sum(0)) result += beta * fetch<C, Sum>(c, m, n, ldc);
+  if (beta != Sum(0)) add(beta, fetch<C, Sum>(c, m, n, ldc), result);
   store<C, Sum>(c, result, ldc);
 }
 
@@ -477,8 +488,8 @@ cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void
     return perform("cublas" #X "geam", h, [=] {                                                                        \
       const T left = number<T>(alpha), right = number<T>(beta);                                                        \
       Matrix<T> sum = Matrix<T>::Zero(m, n);                                                                           \
-      if (left != 0) sum += left * fetch_op<T, T>(op_a, a, m, n, lda);                                                 \
-      if (right != 0) sum += right * fetch_op<T, T>(op_b, b, m, n, ldb);                                               \
+      if (left != 0) add(left, fetch_op<T, T>(op_a, a, m, n, lda), sum);                                               \
+      if (right != 0) add(right, fetch_op<T, T>(op_b, b, m, n, ldb), sum);                                             \
       store<T>(c, sum, ldc);                                                                                           \
     });                                                                                                                \
   }                                                                                                                    \
@@ -487,8 +498,8 @@ cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void
     return perform("cublas" #X "syrk", h, [=] {                                                                        \
       const Matrix<T> left = fetch_op<T, T>(op, a, n, k, lda), old = fetch<T>(c, n, n, ldc);                           \
       const T scale = number<T>(beta);                                                                                 \
-      Matrix<T> sum = number<T>(alpha) * (left * left.transpose());                                                    \
-      if (scale != 0) sum += scale * old;                                                                              \
+      Matrix<T> sum = product<T>(number<T>(alpha), left, left.transpose());                                            \
+      if (scale != 0) add(scale, old, sum);                                                                            \
       Matrix<T> result = old; /* the other triangle stays */                                                           \
       if (fill == CUBLAS_FILL_MODE_LOWER)                                                                              \
         result.template triangularView<Eigen::Lower>() = sum;                                                          \
@@ -503,10 +514,10 @@ cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void
     return perform("cublas" #X "symm", h, [=] {                                                                        \
       const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                              \
       const Matrix<T> left = symmetric<T>(fill, fetch<T>(a, order, order, lda)), right = fetch<T>(b, m, n, ldb);       \
-      Matrix<T> sum = side == CUBLAS_SIDE_LEFT ? Matrix<T>(left * right) : Matrix<T>(right * left);                    \
-      sum *= number<T>(alpha);                                                                                         \
+      const T factor = number<T>(alpha);                                                                               \
+      Matrix<T> sum = side == CUBLAS_SIDE_LEFT ? product(factor, left, right) : product(factor, right, left);          \
       const T scale = number<T>(beta);                                                                                 \
-      if (scale != 0) sum += scale * fetch<T>(c, m, n, ldc);                                                           \
+      if (scale != 0) add(scale, fetch<T>(c, m, n, ldc), sum);                                                         \
       store<T>(c, sum, ldc);                                                                                           \
     });                                                                                                                \
   }                                                                                                                    \
@@ -612,12 +623,12 @@ cublasStatus_t gemm_of_host(cublasOperation_t op_a, cublasOperation_t op_b, std:
     return applied<T>(op, Strided(p, rows, columns, Eigen::OuterStride<>(pitch)));
   };
   if (ldc < m) return CUBLAS_STATUS_INVALID_VALUE;
-  const Matrix<T> product = alpha * (view(a, op_a, m, k, lda) * view(b, op_b, k, n, ldb));
+  const Matrix<T> sum = product<T>(alpha, view(a, op_a, m, k, lda), view(b, op_b, k, n, ldb));
   Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>> result(c, m, n, Eigen::OuterStride<>(ldc));
   if (beta == 0)
-    result = product;
+    result = sum;
   else
-    result = product + beta * result;
+    result = sum + beta * result;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -803,8 +814,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
                               right = applied(p.op_b, fetch_laid(lb, b, i));
           want(left.cols() == right.rows() && left.rows() == ld.rows && right.cols() == ld.columns,
                "the shapes of A, B and D do not fit");
-          Matrix<float> result = scale(alpha) * (left * right);
-          if (const float factor = scale(beta); factor != 0) result += factor * fetch_laid(lc, c, i);
+          Matrix<float> result = ::product(scale(alpha), left, right);
+          if (const float factor = scale(beta); factor != 0) add(factor, fetch_laid(lc, c, i), result);
           finish(p, ld, result);
           if (ld.by_rows) result.transposeInPlace();
           with_type(ld.type, [&](auto type) {

@@ -24,7 +24,7 @@ class Clone(unittest.TestCase):
         file_trees.write(self.place, self.tree)
 
     def workbook(self, *words, status: int = 0) -> str:
-        launcher = [sys.executable, "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(self.place)]
+        launcher = [sys.executable, "-I", "-S", "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(self.place)]
         done = subprocess.run(["./workbook", *words], cwd=self.place, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True,
                               env={**os.environ, "NO_COLOR": "1", "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(launcher)})

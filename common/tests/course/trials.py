@@ -57,7 +57,7 @@ def _in_a_copy(flags: list) -> str:
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / "copy"
         _make_a_copy(copy)
-        launcher = [sys.executable, "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(copy)]
+        launcher = [sys.executable, "-I", "-S", "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(copy)]
         environment = {**os.environ, "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(launcher), "PYTHONPATH": str(copy / "common"),
                        "WORKBOOK_TRIAL": "0"}
         script = copy / "common/tests/course/trials.py"

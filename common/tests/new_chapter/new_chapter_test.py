@@ -19,7 +19,7 @@ class InACopy(unittest.TestCase):
         cls.addClassCleanup(cls.parent.cleanup)
         cls.tree = Path(cls.parent.name) / "copy"
         shutil.copytree(ROOT, cls.tree, ignore=NOT_COPIED)
-        launcher = [sys.executable, "-B", str(Path(__file__).with_name("reuse.py")), str(ROOT), str(cls.tree)]
+        launcher = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("reuse.py")), str(ROOT), str(cls.tree)]
         cls.environment = {**os.environ, "NO_COLOR": "1", "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(launcher)}
         cls.before = cls.files()
         cls.workbook(cls, "dev", "new", "14_mine", "--from", "05")

@@ -34,7 +34,7 @@ class ACourse(unittest.TestCase):
         self.student = self.out / "student"
 
     def workbook(self, tree: Path, *words, status: int = 0) -> str:
-        launcher = [sys.executable, "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(tree)]
+        launcher = [sys.executable, "-I", "-S", "-B", str(ROOT / "common/tests/new_chapter/reuse.py"), str(ROOT), str(tree)]
         environment = {**os.environ, "NO_COLOR": "1"}
         if tree != ROOT:
             environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join(launcher)

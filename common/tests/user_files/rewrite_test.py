@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 FRONT = Path(os.environ["WORKBOOK_BUILD"]) / "common" / "simt" / "front" / "simt-compile"
 
@@ -367,6 +369,48 @@ class Lines(unittest.TestCase):
         self.assertEqual((one["name"], one["within"], one["types"], one["names"], one["file"], one["line"]),
                          ("one", ["a"], ["const float*", "unsigned int", "float4*"], ["x", "n", "v"], "a.cu", 3))
         self.assertEqual((two["name"], two["template"], two["line"]), ("two", ["class T", "int N"], 7))
+
+
+class Prelude(unittest.TestCase):
+    """What every file begins with is compiled once; but not for a file that makes something else of it."""
+    FLAGS = ["-std=gnu++20", "-O1", "-Wall", "-include", "first.h"]
+
+    @classmethod
+    def setUpClass(cls):
+        place = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(place.cleanup)
+        cls.place = Path(place.name)
+        shutil.copy(FRONT, cls.place / "front")
+        (cls.place / "first.h").write_text("#ifdef TWICE\n#define N 2\n#else\n#define N 1\n#endif\nconstexpr int times = N;\n")
+        compiler = cls.place / "compiler"  # which leaves what it sees
+        compiler.write_text('#!/bin/sh\nfor word; do case $word in *.ii) [ -s "$word" ] && cp "$word" seen;; esac; done\nexec g++ "$@"\n')
+        compiler.chmod(0o755)
+        subprocess.run(["./front", "--prelude", "./compiler", *cls.FLAGS], cwd=cls.place, check=True)
+
+    def compiled(self, text: str, *flags) -> "tuple[bool, int]":
+        """(Is it left out? what the program returns)"""
+        (self.place / "a.cu").write_text(text)
+        subprocess.run(["./front", "./compiler", *self.FLAGS, *flags, "-c", "a.cu", "-o", "a.o"], cwd=self.place, check=True)
+        left_out = "pch_preprocess" in (self.place / "seen").read_text(errors="replace")
+        subprocess.run(["g++", "a.o", "-o", "a"], cwd=self.place, check=True)
+        return left_out, subprocess.run(["./a"], cwd=self.place).returncode
+
+    def test_macros_of_the_files_own(self):
+        self.assertEqual(self.compiled("#define TWICE\nint main() { return N * 10 + times; }"), (True, 11))
+        self.assertEqual(self.compiled("int main() { return N * 10 + times + OTHER; }", "-DOTHER=7"), (True, 18))
+        self.assertEqual(self.compiled("int main() { return N * 10 + times; }", "-DTWICE"), (False, 22))
+
+    def test_other_flags(self):
+        self.assertEqual(self.compiled("int main() { return times; }"), (True, 1))
+        with mock.patch.object(self, "FLAGS", [flag.replace("-Wall", "-Wvla") for flag in self.FLAGS]):
+            self.assertEqual(self.compiled("int main() { return times; }"), (False, 1))
+
+    def test_another_compilers(self):
+        made = self.place / "front.prelude.gch"
+        right = made.read_bytes()
+        self.addCleanup(made.write_bytes, right)
+        made.write_bytes(b"x" * 1000)
+        self.assertEqual(self.compiled("int main() { return times; }"), (False, 1))
 
 
 if __name__ == "__main__":

@@ -92,21 +92,26 @@ def _with_its_phase(flags: "re.Match[str]") -> str:
     return f"{flags[0]} {'-cubin' if '--warn-on-spills' in flags[0] else '-ptx'}"
 
 
-_OF_RUNGS = re.compile(r"^build ((?:\d\d_|common/course/)\S+\.cu\.o): CUDA_COMPILER__\S+ ((?:\$ |\S)+).*\n"
-                       r"((?:  .*\n)*)", re.M)
+_OF_RUNGS = re.compile(r"^build ((?:\d\d_|common/course/|common/microbenchmarks/)\S+\.cu\.o): CUDA_COMPILER__\S+ "
+                       r"((?:\$ |\S)+).*\n((?:  .*\n)*)", re.M)
 _AT_A_TIME = 10
 
 
 def _together(statements: str, build_directory: Path) -> str:
-    """ninja's statements, in which rungs that stop at PTX, with the same flags, are one source. A file that includes
-    headers of its own directory stays alone: they have the namespace, too, and are read once."""
+    """ninja's statements, in which files that stop at PTX, with the same flags, are one source, each in a namespace of
+    its own. One that makes instances of what headers beside it have stays alone: they have its namespace, too, and
+    are read once."""
     groups: dict[str, list[re.Match[str]]] = {}
     for found in _OF_RUNGS.finditer(statements):
         file = _source(found)
         text, folders = file.read_text(), [re.sub(r"^\d\d_", "", folder) for folder in file.parts]
         name = _ENDS.search(text)
         flags = "\n".join(re.findall(r"^  (?:FLAGS|DEFINES|INCLUDES) = .*$", found[3], re.M))
-        if " -ptx" in flags and name and name[1] in folders and not re.search(r'^#include "\w+\.h"', text, re.M):
+        if _BESIDE.search(text):
+            can = not re.search(r"^template (<>|[^<])", text, re.M)
+        else:
+            can = name is not None and name[1] in folders
+        if " -ptx" in flags and name and can:
             groups.setdefault(flags, []).append(found)
     (build_directory / "together").mkdir(exist_ok=True)
     number = 0
@@ -130,15 +135,23 @@ def _source(kernels: "re.Match[str]") -> Path:
 
 
 _ENDS = re.compile(r"^}  // namespace (\w+)\n*\Z", re.M)
+_BESIDE = re.compile(r'^#include "((?:microbenchmarks/)?\w+\.h)"', re.M)  # a header that has the file's namespace
 
 
 def _in_its_namespace(file: Path, number: int) -> str:
-    """The file's text, its namespace with the number in its name, and messages that name the file's lines."""
+    """The file's text with messages that name its lines, in a namespace with the number in its name; or in one within
+    its own, if headers beside it have that."""
     text = file.read_text()
     found = _ENDS.search(text)
     assert found is not None
-    text = re.sub(rf"\bnamespace {found[1]} {{|(?<![\w:]){found[1]}::",
-                  lambda name: name[0].replace(found[1], f"{found[1]}_{number}"), text)
+    name = found[1]
+    if _BESIDE.search(text):
+        text = re.sub(rf"^namespace {name} {{", f"namespace {name} {{ namespace file_{number} {{", text, flags=re.M)
+        text = re.sub(rf"^}}  // namespace {name}$", "} }", text, flags=re.M)
+        text = re.sub(r'^#include "(\w+\.h)"', f'#include "{file.parent}/\\1"', text, flags=re.M)
+    else:
+        text = re.sub(rf"\bnamespace {name} {{|(?<![\w:]){name}::",
+                      lambda own: own[0].replace(name, f"{name}_{number}"), text)
     return f'#line 1 "{file}"\n{text}\n'
 
 

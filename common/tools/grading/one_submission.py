@@ -221,7 +221,7 @@ class Workbench(Workshop):
         environment = dict(self._environment)
         launchers = [word for tree in (self.root, self.first) if tree != self.tree
                      and (tree / "build" / preset).is_dir()
-                     for word in (python(), "-B", str(launcher), str(tree), str(self.tree))]
+                     for word in (python(), "-I", "-S", "-B", str(launcher), str(tree), str(self.tree))]
         if launcher.exists() and launchers:
             environment["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join(launchers)
         for tree in (self.first, self.root):

@@ -42,7 +42,7 @@ def run_files(asked: Asked, counted: bool = False, quietly: bool = False, instal
     With the engine of the workbook, which is built if it has to be, or with that which is installed there.
     """
     traced = counted or asked.races
-    directory = installed or build.ensure_built("cpu", ["simt", "simt-compile"])
+    directory = installed or build.ensure_built("cpu", ["simt", "simt-compile", "simt-prelude"])
     if not installed:
         (BUILD / "user_files").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=None if installed else BUILD / "user_files") as place:
@@ -67,8 +67,10 @@ def program_of(asked: Asked, traced: bool, build_directory: Path, place: Path, s
     if asked.all_are_cuda:
         command.append("-xcu")
     with ThreadPoolExecutor(build.cores()) as pool:
-        looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
-        sources = _sources(asked, cuda, looked, place, shows)
+        sources = asked.files
+        if asked.launch or not any(MAIN.search(_code(file)) for file in cuda):
+            looked = list(pool.map(lambda file: json.loads(_output([front, "--kernels", *command, file], file)), cuda))
+            sources = _sources(asked, cuda, looked, place, shows)
         objects = [place / f"{number}.o" for number in range(len(sources))]
         list(pool.map(lambda file, source, made: _output([*(_as_c(command, asked) if _is_c(file, asked) else
                                                             [front, *command]), "-c", source, "-o", str(made)], file),
@@ -100,12 +102,20 @@ INCLUDE_OR_NO_CODE = re.compile(r'(^\s*#\s*include\s*[<"][^>"\n]*[>"])|/\*.*?(?:
                                 r"'(?:\\.|[^'\\\n])*'", re.MULTILINE | re.DOTALL)
 
 
+# Where it stands in the text, nobody need ask the preprocessor whether there is one.
+MAIN = re.compile(r"\bint\s+main\s*\(")
+
+
+def _code(file: str) -> str:
+    text = Path(file).read_text(errors="replace")
+    return INCLUDE_OR_NO_CODE.sub(lambda found: found[1] or " ", text)
+
+
 def _is_c(file: str, asked: Asked) -> bool:
     """A .c file is C, but for one that asks for what the engine has in C++ alone."""
     if not file.endswith(".c") or asked.all_are_cuda:
         return False
-    text = Path(file).read_text(errors="replace")
-    return not NOT_IN_C.search(INCLUDE_OR_NO_CODE.sub(lambda found: found[1] or " ", text))
+    return not NOT_IN_C.search(_code(file))
 
 
 def _as_c(command: list[str], asked: Asked) -> list[str]:
