@@ -26,10 +26,7 @@
 //
 // Predicted, over prompt, H200, bf16, N = 8192, no mask, launch by launch and back to back: 1.08 and 1.075 at D = 64,
 // as a trial had it, 1.04 and 1.03 at D = 128; half of that in fp16. Measured: backward.md.
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "attention/backward_shares.h"
 #include "attention/backward_workspace.h"

@@ -117,15 +117,19 @@ void run_forward(const Problem& p, const attention::ForwardArgs& args, cudaStrea
 template <class X>
 void run_backward(const Problem& p, const attention::BackwardArgs& args, cudaStream_t stream);
 
-// What run_backward takes: tiles of 128 queries at D = 64 and of 64 at D = 128, and of each two parts of dQ and, before
+// What run_backward takes: tiles of 128 queries at D = 64 and of 64 at D = 128, and of each two parts of dQ and, behind
 // all else, further columns.
 constexpr int query_rows(int D) { return 128 * 64 / D; }
 constexpr int dq_parts = 2;
 constexpr size_t columns_bytes(int Br) { return 16 * (Br + 1); }
+inline size_t before_columns(const Problem& p, int Br) {
+  constexpr size_t alignment = 16;
+  return (attention::BackwardWorkspace::bytes(p, Br, dq_parts) + alignment - 1) / alignment * alignment;
+}
 inline size_t backward_workspace(const Problem& p) {
   const int Br = query_rows(p.head_dim <= 64 ? 64 : 128);
   const size_t q_tiles = size_t(attention::batches(p)) * p.heads * attention::tiles_of_head(p, p.seq_q, p.total_q, Br);
-  return q_tiles * columns_bytes(Br) + attention::BackwardWorkspace::bytes(p, Br, dq_parts);
+  return before_columns(p, Br) + q_tiles * columns_bytes(Br);
 }
 
 }  // namespace variants::on_hopper

@@ -1,7 +1,8 @@
-// The backward of this chapter on Hopper: the loop of chapter 10's last (21_shared_backward.cu, without shares), with
-// what models add where extras.h says that it is wanted. Read it beside that file: what is not about views, windows or
-// scores is the same, but for two things. Thread blocks are persistent, as chapter 10's forwards are. And a block looks
-// for its next turn while its sum is on its way.
+// The backward of this chapter on Hopper: two loops of chapter 10, without shares, with what models add where extras.h
+// says that it is wanted. Where has_columns says so it is that of 28_deferred_backward.cu and 29_columns_backward.cu,
+// else that of 21_shared_backward.cu. Read it beside those: what is not about views, windows or scores is the same, but
+// for two things. Thread blocks are persistent, as chapter 10's forwards are. And a block looks for its next turn while
+// its sum is on its way.
 //
 //   prepare    what the gradients need of each query (backward_rows.h)
 //   gradients  a thread block takes one tile of Bc = 128 keys after the other, and owns their gradients; Q and dO pass
@@ -9,7 +10,8 @@
 //              one of the keys down to the first
 //   of_sinks   the sinks' gradients (backward_rows.h)
 //
-// A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each):
+// A block of `gradients` is a producer (one thread that copies) and two consumers (warpgroups with 64 keys each).
+// Without columns:
 //
 //   1. S^T = K Q^T, dP^T = V dO^T             64 x Br each, K and V as A from shared memory
 //   2. P^T = 2^(score(S^T) - LSE)             at D = 64 while dP^T is multiplied; stays in registers, as A of dV
@@ -18,8 +20,13 @@
 //   4. dQ^T = K^T dS^T                        64 x 64 of it, over the keys of both consumers
 //      dK += dS^T Q                           and meanwhile dQ goes to shared memory
 //
-// and two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn.
-// Where these keys are the last to add, the consumers add what was added up before, and dQ leaves rounded.
+// With columns LSE and delta are further columns of Q and dO: S - LSE and dP - delta are what the products add up, and
+// no thread loads LSE and delta, unless a tile has left some out. And dQ of a tile is made beside dV and dK of the next
+// one, so that a consumer rarely waits for the other one's dS. Only dQ of a block's last tile comes right behind its
+// own dV and dK.
+//
+// Two other warps of the producer's warpgroup, one for each consumer, bring dQ to memory when it is their turn. Where
+// these keys are the last to add, the consumers add what was added up before, and dQ leaves rounded.
 //
 // Window: the first to add to a tile of dQ has the first keys that a row of the tile sees, and the last one the last
 // keys. Tile c of keys begins with queries that no tile before it sees, and goes down. So it comes to each tile of
@@ -31,13 +38,7 @@
 // Blocks: the producer and those that bring dQ to memory walk through the lists of the block's column, from the last
 // tile down as well. The producer tells the consumers with each tile of queries which it is.
 //
-// Where S is what the keys and queries alone make (has_columns), the loop is that of chapter 10's
-// 28_deferred_backward.cu and 29_columns_backward.cu. LSE and delta are further columns of Q and dO: S - LSE and dP -
-// delta are what the products add up, and no thread loads LSE and delta. And dQ of a tile is made beside dV and dK of
-// the next one, so that no consumer waits for the other one's dS. Only that of the last tile is made at once, as K
-// leaves then.
-//
-// At D = 128 a window of 1024 keys is 18 tiles of queries. To begin and to end takes as long as four of them. That is
+// At D = 128 a window of 1024 keys is 18 tiles of queries. To begin and to end takes as long as three of them. That is
 // why blocks are persistent: K and V of the next keys come while dK and dV leave.
 #pragma once
 
@@ -194,8 +195,8 @@ __device__ Work work_of(Problem p, const Lists<X>& lists, int round_heads, int t
 }
 
 // Whether LSE and delta are further columns of Q and dO, and dQ of a tile is made beside dV and dK of the next one. A
-// softcap is a function of S alone, and cannot have S - LSE; ALiBi is no faster for it. A kernel for packed sequences
-// or a block mask has too few registers.
+// softcap is a function of S alone, and cannot have S - LSE. ALiBi was slower with columns alone; with a later dQ it
+// has not been tried. A kernel for packed sequences or a block mask has too few registers.
 template <class X>
 constexpr bool has_columns = std::is_same_v<typename X::Score, Linear> && !X::packed && !X::blocks;
 
@@ -653,7 +654,10 @@ __device__ __forceinline__ void differentiate(Shared<X, T, D>& smem, const Maps&
     }
   }
 
-  if (work.queries.start >= work.queries.stop) release_kv();
+  if (work.queries.start >= work.queries.stop) {
+    __syncwarp();  // all lanes have read the work
+    release_kv();
+  }
   // By way of rows in the place of dS that no other warp uses: [16][D] in a tile of Bc
   T* const rows = smem.ds[0] + warp_key * page_row;
   static_assert(sizeof(smem.ds) >= Bc * D * sizeof(T));
@@ -701,7 +705,7 @@ template <class T, int D, class X>
 __global__ void __launch_bounds__(threads, 1)
     gradients(const __grid_constant__ Maps maps, Problem p, int round_heads, typename X::Score score,
               const float* stats,                               // [B * H * tiles][2][Br], of LSE, then of delta
-              const OfQueries<X, T, Shape<D>::Br>* of_queries,  // [B * H * tiles]: the same
+              const OfQueries<X, T, Shape<D>::Br>* of_queries,  // [B * H * tiles]: the same, as the loop reads it
               float* dq_sum,  // [B * H * tiles][consumers][8][128][4]: fragments of dQ^T of their threads
               int* turns,     // [B * H * tiles][consumers]: the turn that may add to dq_sum
               int* tickets,   // drawn so far
@@ -782,9 +786,8 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
     const attention::BackwardTiles<S> tiles(p);
     using OfQueries = of_backward::OfQueries<X, T, S::Br>;
     static_assert(!of_backward::has_columns<X> || sizeof(OfQueries) == columns_bytes(S::Br));
-    char* const columns = static_cast<char*>(args.workspace);
-    const auto [dq_sum, stats, turns, tickets] =
-        attention::BackwardWorkspace::of(columns + tiles.q_tiles * columns_bytes(S::Br), tiles, dq_parts);
+    const auto [dq_sum, stats, turns, tickets] = attention::BackwardWorkspace::of(args.workspace, tiles, dq_parts);
+    char* const columns = static_cast<char*>(args.workspace) + before_columns(p, S::Br);
     auto* const of_queries =
         reinterpret_cast<OfQueries*>(of_backward::has_columns<X> ? columns : reinterpret_cast<char*>(stats));
     const auto [q, k, v, o, d_o, dq, dk, dv] = attention::views_of<T>(p, args);
