@@ -127,6 +127,14 @@ class InTheSandbox(unittest.TestCase):
         if os.geteuid() == 0:
             self.assertEqual((sandbox.left_by(box.user()), sandbox._shared_by(box.user())), ([], []))
 
+    def test_what_others_remove_meanwhile_hides_nothing(self):
+        with tempfile.TemporaryDirectory() as place:
+            own = Path(place) / "own"
+            own.touch()
+            with mock.patch.object(sandbox, "_FOR_EVERYBODY", (place,)), \
+                    mock.patch.object(Path, "iterdir", return_value=iter([Path(place) / "gone", own])):
+                self.assertEqual(sandbox.left_by(os.geteuid()), [own])
+
     @unittest.skipIf(os.geteuid() != 0, "NOT RUN: needs root, for a user of its own")
     def test_one_that_forks_without_end(self):
         done = self.run_python("import os\nwhile True:\n    os.fork()", seconds=10)

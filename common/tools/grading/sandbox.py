@@ -342,7 +342,9 @@ def left_by(user: int) -> list[Path]:
     found = []
     for place in map(Path, _FOR_EVERYBODY):
         with contextlib.suppress(OSError):
-            found += [path for path in place.iterdir() if path.lstat().st_uid == user]
+            for path in place.iterdir():
+                with contextlib.suppress(FileNotFoundError):  # somebody else's, who has removed it meanwhile
+                    found += [path] if path.lstat().st_uid == user else []
     return found
 
 
