@@ -1,8 +1,11 @@
 """Machine instructions without a GPU: what is read of nvdisasm's text, and how often each block of it runs."""
 
 import json
+import subprocess
+import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from tools.base import GPUS
 from tools.machine_code import code, executed, order
@@ -178,6 +181,59 @@ class HowOften(unittest.TestCase):
         of = graph((HERE / "mapping.sass").read_text())
         counted = executed.instructions_of(of, given["launch"])["executed"] / 256**2
         self.assertLess(abs(counted / each - 1), 0.01)
+
+
+class WhichFiles(unittest.TestCase):
+    """A chapter whose loop stands in loop.h and is instantiated by 1_first.cu and, with another kernel, 2_second.cu."""
+
+    TREE = {"loop.h": "template <class T> void loop(T* x) { *x = 1; }\ntemplate <int> void small() {}\n",
+            "1_first.cu": '#include "loop.h"\ntemplate void loop<int>(int*);\n',
+            "2_second.cu": '#include "loop.h"\ntemplate void loop<int>(int*);\ntemplate void small<3>();\n',
+            "3_own.cu": "namespace { void loop() {} }\nvoid (*const of)() = loop;\n"}
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = Path(temporary.name)
+        chapter, objects = self.root / "13_x", self.root / "build/13_x/CMakeFiles/13_x_traced_kernels.dir"
+        for directory in (chapter, objects):
+            directory.mkdir(parents=True)
+        for name, text in self.TREE.items():
+            (chapter / name).write_text(text)
+            if name.endswith(".cu"):
+                subprocess.run(["g++", "-xc++", "-c", chapter / name, "-o", objects / f"{name}.o"], check=True)
+        for patch in (mock.patch.object(executed, "ROOT", self.root),
+                      mock.patch.object(executed.build, "directory", lambda preset: self.root / "build")):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def launch(self, kernel: str, file: str) -> dict:
+        return {**launch(6 * 10), "kernel": kernel,
+                "lines": [{"line": f"{file}:4", "op": "global_load", "requests": 60, "lane_bytes": 240}]}
+
+    def sources(self, *launches: tuple) -> list:
+        return [path.name for path in executed.sources_of([self.launch(*each) for each in launches])]
+
+    def test_those_whose_lines_are_named(self):
+        self.assertEqual(self.sources(("loop", "13_x/3_own.cu"), ("loop", "13_x/gone.cu")), ["3_own.cu"])
+
+    def test_of_kernels_in_a_header_those_that_have_them(self):
+        loop, small = ("loop<int>", "13_x/loop.h"), ("small<3>", "13_x/loop.h")
+        self.assertEqual(self.sources(loop), ["1_first.cu"])
+        self.assertEqual(self.sources(loop, small), ["2_second.cu"])
+        self.assertEqual(self.sources(("loop", "13_x/3_own.cu"), small), ["3_own.cu", "2_second.cu"])
+        self.assertEqual(self.sources(loop, ("small<3>", "13_x/2_second.cu")), ["2_second.cu"])
+        self.assertEqual(self.sources(("small<4>", "13_x/loop.h")), [])
+        (self.root / "13_x/1_first.cu").unlink()  # its object is still there
+        self.assertEqual(self.sources(loop), ["2_second.cu"])
+
+    def test_a_kernel_in_a_header_has_instructions(self):
+        text = {"1_first.cu": UNROLLED.replace("a/mine.cu", "13_x/loop.h").replace("text.f", "text._Z4loopIiEvPT_")}
+        counted = self.launch("loop<int>", "13_x/loop.h")
+        with mock.patch.object(executed, "find", return_value=("nvcc 13.0", "")), \
+                mock.patch.object(executed, "machine_code", lambda tools, source, *_: text[source.name]):
+            self.assertEqual(executed.add_instructions([[counted]], "sm_90a"), [executed.WORDS])
+        self.assertEqual(counted["instructions"]["kinds"]["memory"], 60)
 
 
 class OnSomeMultiprocessors(unittest.TestCase):

@@ -44,15 +44,14 @@ def find() -> "tuple[Tools | None, str]":
     return None, f"no nvdisasm of {packages.dotted(nvcc.version)} or later"
 
 
-def machine_code(tools: Tools, source: Path, architecture: str, flags: "list[str] | None" = None) -> str:
+def machine_code(tools: Tools, source: Path, architecture: str) -> str:
     """What nvdisasm says of the file, compiled for sm_90a or the like; kept, as nvcc takes seconds."""
-    flags = FLAGS if flags is None else flags
-    kept = KEPT / f"{source.stem}-{architecture}-{_digest(tools, source, architecture, flags)}.gz"
+    kept = KEPT / f"{source.stem}-{architecture}-{_digest(tools, source, architecture)}.gz"
     try:
         return gzip.decompress(kept.read_bytes()).decode()
     except (OSError, EOFError, ValueError):  # not there, or not whole
         pass
-    text = _compiled(tools, source, architecture, flags)
+    text = _compiled(tools, source, architecture)
     kept.parent.mkdir(parents=True, exist_ok=True)
     unfinished = kept.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(gzip.compress(text.encode(), 1))
@@ -60,10 +59,10 @@ def machine_code(tools: Tools, source: Path, architecture: str, flags: "list[str
     return text
 
 
-def _compiled(tools: Tools, source: Path, architecture: str, flags: list[str]) -> str:
+def _compiled(tools: Tools, source: Path, architecture: str) -> str:
     with tempfile.TemporaryDirectory() as directory:
         binary = Path(directory) / "kernels.cubin"
-        _said([tools.nvcc, "-cubin", f"-arch={architecture}", "-lineinfo", *flags, "-o", str(binary), str(source)],
+        _said([tools.nvcc, "-cubin", f"-arch={architecture}", "-lineinfo", *FLAGS, "-o", str(binary), str(source)],
               f"{source.name} has no machine code for {architecture}")
         return disassemble(tools.nvdisasm, binary)
 
@@ -80,9 +79,9 @@ def _said(command: list[str], otherwise: str) -> str:
     return done.stdout
 
 
-def _digest(tools: Tools, source: Path, architecture: str, flags: list[str]) -> str:
+def _digest(tools: Tools, source: Path, architecture: str) -> str:
     """Of all that the machine code depends on."""
-    digest = hashlib.sha256(repr((tools, architecture, flags, source.parts[-2:])).encode())  # as places have it
+    digest = hashlib.sha256(repr((tools, architecture, FLAGS, source.parts[-2:])).encode())  # as places have it
     for path in [source, *sorted(path for room in [*HEADERS, source.parent] for path in room.glob("*.h"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

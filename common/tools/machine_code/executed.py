@@ -316,14 +316,43 @@ def by_name(text: str) -> dict[str, list[str]]:
 
 
 def sources_of(launches: list[JsonObject]) -> list[Path]:
-    """The files, below the project or absolute, whose lines the launches name."""
-    files = dict.fromkeys(line["line"].rpartition(":")[0] for launch in launches for line in launch["lines"])
-    places = [(ROOT / file, ROOT / "common" / file) for file in files if file.endswith(".cu")]
-    return [next(place for place in either if place.is_file()) for either in places if any(map(Path.is_file, either))]
+    """The files, below the project or absolute, whose lines the launches name; and of kernels that stand in headers,
+    those that have them, as few as can be."""
+    places = [dict.fromkeys(filter(None, map(_place, launch["lines"]))) for launch in launches]
+    found = dict.fromkeys(place for of_launch in places for place in of_launch if place.suffix == ".cu")
+    missing = {comparable(launch["kernel"]) for launch, of_launch in zip(launches, places)
+               if not any(place in found for place in of_launch)}
+    directories = {place.parent for of_launch in places for place in of_launch if place.is_relative_to(ROOT)}
+    with_them = _instantiated(missing, directories) if missing else {}
+    missing = missing.difference(*(with_them.get(source, set()) for source in found))
+    while missing:
+        best = max(with_them, key=lambda source: len(with_them[source] & missing), default=None)
+        if best is None or not with_them[best] & missing:
+            break
+        found[best] = None
+        missing -= with_them[best]
+    return list(found)
 
 
-def add_instructions(rungs: list[list[JsonObject]], architecture: str, sources: "list[Path] | None" = None,
-                     flags: "list[str] | None" = None) -> list[str]:
+def _place(line: JsonObject) -> "Path | None":
+    file = line["line"].rpartition(":")[0]
+    return next((place for place in (ROOT / file, ROOT / "common" / file) if place.is_file()), None)
+
+
+def _instantiated(kernels: set[str], directories: set[Path]) -> dict[Path, set[str]]:
+    """{a chapter's file: which of the kernels g++ has made of it, for the engine}"""
+    found = {}
+    for directory in sorted(directories):
+        for objects in (build.directory("cpu") / directory.relative_to(ROOT)).glob("CMakeFiles/*_traced_kernels.dir"):
+            for made in sorted(objects.glob("**/*.cu.o")):
+                source = directory / made.relative_to(objects).with_suffix("")
+                names = (output_of(["nm", "-C", "--defined-only", made]) or "").splitlines()
+                if source.is_file():
+                    found[source] = kernels & {comparable(line.split(maxsplit=2)[-1]) for line in names}
+    return found
+
+
+def add_instructions(rungs: list[list[JsonObject]], architecture: str) -> list[str]:
     """Puts launch["instructions"] into the launches of each rung for which there can be some. Says what to know of
     them, and why there are none for others."""
     tools, why = find()
@@ -332,17 +361,17 @@ def add_instructions(rungs: list[list[JsonObject]], architecture: str, sources: 
     reasons: dict[str, None] = {}
     with Progress("Counting machine instructions"):
         for launches in rungs:
-            reasons |= dict.fromkeys(_add_to(launches, tools, architecture, sources or sources_of(launches), flags))
+            reasons |= dict.fromkeys(_add_to(launches, tools, architecture))
     any_counted = any("instructions" in launch for launches in rungs for launch in launches)
     return [*([WORDS] if any_counted else []), *reasons]
 
 
-def _add_to(launches: list[JsonObject], tools: Tools, architecture: str, sources: list[Path],
-            flags: "list[str] | None") -> list[str]:
+def _add_to(launches: list[JsonObject], tools: Tools, architecture: str) -> list[str]:
     known: dict[str, list[str]] = {}
+    sources = sources_of(launches)
     reasons = []
     with ThreadPoolExecutor(build.cores()) as pool:
-        for made in [pool.submit(machine_code, tools, source, architecture, flags) for source in sources]:
+        for made in [pool.submit(machine_code, tools, source, architecture) for source in sources]:
             try:
                 known.update(by_name(made.result()))
             except Failure as failure:
