@@ -5,13 +5,13 @@
 
 namespace fp8 {
 
-extern const attention::Rung direct, inside, lazy, unscanned, turns, held, sums, blocks, rotated, offset;
+extern const attention::Rung direct, inside, lazy, unscanned, turns, held, sums, blocks, rotated, offset, followed;
 
 extern const attention::Chapter chapter;
 const attention::Chapter chapter = {
     .name = "13_fp8",
     .idea = "numbers of eight bits: half the bytes and twice the products, for an error that has to be known",
-    .rungs = {direct, inside, lazy, unscanned, turns, held, sums, blocks, rotated, offset},
+    .rungs = {direct, inside, lazy, unscanned, turns, held, sums, blocks, rotated, offset, followed},
     .general = false};  // its results are less exact than anybody expects who has not asked for them
 
 }  // namespace fp8
