@@ -249,7 +249,7 @@ __device__ __forceinline__ void add(float (&o)[1][all][4], const float (&part)[1
 // At D = 256 what a consumer multiplies in its turn: P V, which is added to O in fp32, and then the next S, unless
 // there is none. Beside O a thread has 64 registers for both, those of S, which is used up. So each product has 32 of
 // them: 64 columns of P V, or 64 keys of S. While one is added to O, the tensor cores make the next. A quarter of
-// Q's columns is in registers. It is as fast without, but then ptxas spills in `offset`.
+// Q's columns is in registers. It is about as fast without.
 template <int D, bool last, int held>
 __device__ __forceinline__ void add_in_quarters(float (&o)[1][D / 8][4], float (&s)[1][Bc / 8][4],
                                                 const uint32_t (&p)[1][Bc / 32][4], const e4m3* v,
