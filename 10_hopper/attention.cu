@@ -6,7 +6,7 @@
 namespace hopper {
 
 extern const attention::Rung tma, descriptors, wgmma_rung, warpspec, overlap, pingpong, stored, listed, persistent,
-    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial, clusters, chosen;
+    dynamic, narrow, ahead, rounds, fitted, prompt, late, polynomial, beside, clusters, chosen;
 extern const attention::Backward warpspec_backward, bulk_backward, turns_backward, reversed_backward,
     converted_backward, ordered_backward, ahead_backward, fetched_backward, shared_backward, cyclic_backward,
     clusters_backward, deferred_backward, columns_backward;
@@ -79,6 +79,7 @@ const attention::Chapter chapter = {
               prompt,
               late,
               polynomial,
+              beside,
               chosen},
     .starts_from = &narrow};
 

@@ -108,3 +108,25 @@ __device__ __forceinline__ void mbarrier_wait(Mbarrier* mbarrier, unsigned parit
 #endif
 }
 #endif
+
+// Whether a wait for the phase with this parity would return at once. If so, this was that wait.
+#ifdef WORKBOOK_SIMT
+inline bool mbarrier_test(Mbarrier* mbarrier, unsigned parity, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+  return simt::mbarrier_test(&mbarrier->state, parity, file, line);
+}
+#else
+__device__ __forceinline__ bool mbarrier_test(Mbarrier* mbarrier, unsigned parity) {
+  unsigned complete;
+  asm volatile(
+      "{\n"
+      ".reg .pred complete;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 complete, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, complete;\n"
+      "}"
+      : "=r"(complete)
+      : "r"(shared_address(mbarrier)), "r"(parity)
+      : "memory");
+  return complete;
+}
+#endif

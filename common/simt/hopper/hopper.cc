@@ -26,6 +26,19 @@ Mbarrier& mbarrier_at(const void* address, const Wait& call, Worker& self) {
   return *mbarrier;
 }
 
+// One whose phases the current thread may wait for.
+Mbarrier& own_mbarrier_at(const void* address, unsigned parity, const Wait& wait, Worker& self) {
+  if (parity > 1)
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
+              std::string(wait.name) + " " + std::to_string(parity) + ": a parity is 0 or 1");
+  Mbarrier& mbarrier = mbarrier_at(address, wait, self);
+  if (&mbarrier.block != &self)
+    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
+              std::string(wait.name) + ": " + mbarrier.name() +
+                  " is another block's, and only its own threads can wait for it");
+  return mbarrier;
+}
+
 // A copy by the current thread whose shared memory is as it must be.
 BulkCopy bulk_copy(BulkCopy::Kind kind, const void* shared, const void* global, int bytes, const void* pc,
                    Worker& self) {
@@ -249,15 +262,17 @@ void mbarrier_wait(std::uint64_t* address, unsigned parity, const char* file, in
   if (left_out({file, line})) return;
   const Wait wait = {"mbarrier.try_wait.parity", {file, line, __builtin_return_address(0)}};
   Worker& self = this_worker(wait.name);
-  if (parity > 1)
-    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
-              "mbarrier.try_wait.parity " + std::to_string(parity) + ": a parity is 0 or 1");
-  Mbarrier& mbarrier = mbarrier_at(address, wait, self);
-  if (&mbarrier.block != &self)
-    self.fail(cudaErrorLaunchFailure, &self.current(), text(wait.site),
-              std::string(wait.name) + ": " + mbarrier.name() +
-                  " is another block's, and only its own threads can wait for it");
-  mbarrier.wait(parity, wait, self);
+  own_mbarrier_at(address, parity, wait, self).wait(parity, wait, self);
+}
+
+bool mbarrier_test(std::uint64_t* address, unsigned parity, const char* file, int line) {
+  if (left_out({file, line})) return true;
+  const Wait wait = {"mbarrier.test_wait.parity", {file, line, __builtin_return_address(0)}};
+  Worker& self = this_worker(wait.name);
+  Mbarrier& mbarrier = own_mbarrier_at(address, parity, wait, self);
+  if (mbarrier.phase() % 2 == parity) return false;
+  mbarrier.wait(parity, wait, self);  // which returns at once
+  return true;
 }
 
 void tensor_load(void* shared, const TensorMap& map, std::uint64_t* mbarrier, const Coordinates& at, int rank) {

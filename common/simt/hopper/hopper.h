@@ -35,6 +35,8 @@ unsigned mbarrier_arrive(std::uint64_t* mbarrier, int arrivals, int expected_byt
 void mbarrier_drop(std::uint64_t* mbarrier, const char* file,
                    int line);  // expects one arrival less from the next phase on
 void mbarrier_wait(std::uint64_t* mbarrier, unsigned parity, const char* file, int line);
+// Whether a wait would return at once. Then it has been one.
+bool mbarrier_test(std::uint64_t* mbarrier, unsigned parity, const char* file, int line);
 
 // cp.async that is complete with the phase under way, in which its thread has yet to arrive: 4, 8 or 16 bytes.
 void mbarrier_cp_async(std::uint64_t* mbarrier, void* shared, const void* global, std::size_t bytes);
