@@ -174,8 +174,9 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   Keys next = ring;
   next.advance();
   const auto next_is_there = [&](bool last) {
-    return mbarrier_test(&smem.v_full[ring.place], ring.parity) &
-           (mbarrier_test(&smem.k_full[next.place], next.parity) | last);
+    const bool v_is_there = mbarrier_test(&smem.v_full[ring.place], ring.parity);
+    const bool k_is_there = mbarrier_test(&smem.k_full[next.place], next.parity);
+    return v_is_there && (k_is_there || last);
   };
   const auto wait_for_next = [&](bool last) {
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);

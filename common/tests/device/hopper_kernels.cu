@@ -95,14 +95,17 @@ __global__ void ring_kernel(const uint32_t* from, uint32_t* to, int rounds) {
     for (int round = 0; round < rounds; round++) {
       const int stage = round % 2;
       mbarrier_wait(&empty[stage], (round / 2 + 1) % 2);
+      // The phase that was waited for is over; the one in which this buffer will be read is not.
+      const bool said =
+          mbarrier_test(&empty[stage], (round / 2 + 1) % 2) && !mbarrier_test(&empty[stage], round / 2 % 2);
       mbarrier_arrive_expect_tx(&full[stage], 128);
-      bulk_load(smem + 32 * stage, from + 32 * round, 128, &full[stage]);
+      bulk_load(smem + 32 * stage, from + (said ? 32 * round : 0), 128, &full[stage]);
     }
   } else if (threadIdx.x >= 32) {
     const int lane = threadIdx.x % 32;
     for (int round = 0; round < rounds; round++) {
       const int stage = round % 2;
-      mbarrier_wait(&full[stage], round / 2 % 2);
+      if (!mbarrier_test(&full[stage], round / 2 % 2)) mbarrier_wait(&full[stage], round / 2 % 2);
       to[32 * round + lane] = smem[32 * stage + lane];
       mbarrier_arrive(&empty[stage]);
     }

@@ -24,7 +24,7 @@ from itertools import product
 from pathlib import Path
 
 BARRIER = re.compile(r"(?:__syncthreads|__syncwarp|named_barrier_sync|named_barrier_arrive|grid_dependency_wait|cp_async_wait<[^>]*>"
-                     r"|mbarrier_wait|mbarrier_arrive|mbarrier_arrive_expect_tx|fence_proxy_async|bulk_wait<[^>]*>"
+                     r"|mbarrier_wait|mbarrier_test|mbarrier_arrive|mbarrier_arrive_expect_tx|fence_proxy_async|bulk_wait<[^>]*>"
                      r"|bulk_wait_read<[^>]*>|wgmma_wait<[^>]*>|semaphore_wait|cluster_sync|mbarrier_wait_cluster|mbarrier_arrive_cluster|mbarrier_arrive_cluster_read)"
                      r"\([^;]*\);")
 NOTICED = re.compile(r"deadlock|barrier divergence|named barrier|race on shared memory|uninitialised shared memory"
