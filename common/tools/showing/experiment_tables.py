@@ -293,6 +293,32 @@ def columns_with_a_window(of: Quantities) -> str:
     return markdown(rows)
 
 
+BESIDE = "2026-11-30-10-beside.json"
+
+
+def ways_through_a_step(of: Quantities) -> str:
+    parts = ("next K and V", "turn, S starts", "P V starts", "S", "x, maximum", "exponentials", "wait for P V", "rounding")
+    return markdown([["", *parts]] + [[name, *(_cell(of, BESIDE, "cycles", "ways", text=".0f", kernel=kernel, what=what)
+                                               for what in parts)]
+                                      for name, kernel in (("`late`", "late"), ("FlashAttention-4", "FlashAttention-4"))])
+
+
+def beside_by_length(of: Quantities) -> str:
+    """Times as fast as late, launch by launch (in slices)."""
+    def gain(field: str, loop: str, polynomial: bool, **at: object) -> float:
+        numbers = [of.entry(BESIDE, field, "loops", loop=one, polynomial=poly, head_dim=64, **at)
+                   for one, poly in ((loop, polynomial), ("late", False))]
+        return numbers[0] / numbers[1]
+
+    lengths = (1024, 2048, 4096, 8192, 16384)
+    return markdown([["", *(f"N = {n}" for n in lengths)]] + [
+        [f"{name}, {mask}", *(" ".join(text.format(gain(field, loop, polynomial, seq=n, causal=mask == "causal"))
+                                       for field, text in (("tflops", "{:.3f}"), ("tflops_in_slices", "({:.3f})")))
+                              for n in lengths)]
+        for name, loop, polynomial in (("`beside`", "beside", False), ("with the polynomial", "beside", True))
+        for mask in ("full", "causal")])
+
+
 TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
     ("forward", (128,), "early", "turns that end when products have started", "0.99 / 1.00"),
     ("forward", (128,), "late", "turns that end when S is there", "1.00 / 1.00"),
@@ -426,6 +452,7 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "tried in 10": tried_in_10, "heads in a round": heads_in_a_round,
     "heads in a round with a window": heads_with_a_window,
     "columns with a window": columns_with_a_window,
+    "ways through a step": ways_through_a_step, "beside, by length": beside_by_length,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
