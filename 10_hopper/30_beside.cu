@@ -8,7 +8,7 @@
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> q_empty
 //   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
-//                      its P                                                         waits for v_full(0), k_full(1)
+//                      its P                  waits for v_full(0), and k_full(1) if there is one
 //                      S(j), then O += P V(j-1) starts, in its turn
 //                      S(j) is there                                                 -> the next turn, k_empty
 //                      x = scale log2(e) S(j) - m, while P V(j-1) runs
@@ -20,11 +20,10 @@
 // one for the first S, one for each S(j) with P V(j-1), and those of the tiles of keys that only the other consumers
 // compute. The last P V is outside of them.
 //
-// What changed since late: what a warp does between two products is done beside exponentials, or not at all. There O is
-// awaited behind them, since the product reads the registers of P until then. So all of P is rounded in one go, and
-// meanwhile the warp has nothing for the exp unit. Here O is awaited before them: the product is over by the time that
-// x is made. Exponentials leave room for the conversions, and for the question whether the next K and V are there. The
-// answer is yes nearly always, and then nobody waits for them.
+// What changed since late: P is rounded, and the next K and V are asked for, beside exponentials. In late O is awaited
+// behind them, since the product reads the registers of P until then. So all of P is rounded in one go, and meanwhile
+// the warp has nothing for the exp unit. Here O is awaited before them, which costs nothing. Then they leave room for
+// the conversions, and for the question whether the next K and V are there. If they are, nobody waits for them.
 //
 // Expected limit: as before, the exponentials, and each consumer's way through a tile: products, x, P.
 #include <algorithm>

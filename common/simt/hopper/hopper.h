@@ -35,7 +35,7 @@ unsigned mbarrier_arrive(std::uint64_t* mbarrier, int arrivals, int expected_byt
 void mbarrier_drop(std::uint64_t* mbarrier, const char* file,
                    int line);  // expects one arrival less from the next phase on
 void mbarrier_wait(std::uint64_t* mbarrier, unsigned parity, const char* file, int line);
-// Whether a wait would return at once. Then it has been one.
+// Whether a wait would return at once. Then it has been one. No other thread runs meanwhile: nobody may spin on it.
 bool mbarrier_test(std::uint64_t* mbarrier, unsigned parity, const char* file, int line);
 
 // cp.async that is complete with the phase under way, in which its thread has yet to arrive: 4, 8 or 16 bytes.
