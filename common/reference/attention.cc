@@ -41,13 +41,18 @@ namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
+// Eigen's products are long to compile: each kind once. a b, a b^T and a^T b.
+Matrix product(const Matrix& a, const Matrix& b) { return a * b; }
+Matrix product_nt(const Matrix& a, const Matrix& b) { return a * b.transpose(); }
+Matrix product_tn(const Matrix& a, const Matrix& b) { return a.transpose() * b; }
+
 // exp(-inf) is 0. Eigen's is a number below the smallest normal one, and a processor multiplies those twenty times as
 // slowly.
 auto exp_or_0(const auto& x) { return (x == -inf).select(0, x.exp()); }
 
 // S = softcap tanh(scale Q K^T / softcap) + bias
 void make_scores(Forward& f, const Matrix& q, const Matrix& k, double scale, const Scores& scores, Round round) {
-  f.s = rounded(scale * q * k.transpose(), round);
+  f.s = rounded(scale * product_nt(q, k), round);
   if (scores.softcap > 0) {
     const Matrix tanh = (f.s / scores.softcap).array().tanh();
     f.s = rounded(scores.softcap * tanh, round);
@@ -86,9 +91,9 @@ Forward forward(const Matrix& q, const Matrix& k, const Matrix& v, double scale,
     const Vector largest = f.p.rowwise().maxCoeff().cwiseMax(std::numeric_limits<double>::min()) /  // a row may be zero
                            rounding.largest;
     const Matrix p = largest.asDiagonal() * rounded(largest.cwiseInverse().asDiagonal() * f.p, rounding.operands);
-    f.o = rounded(p * v, rounding.results);
+    f.o = rounded(product(p, v), rounding.results);
   } else {
-    f.o = rounded(rounded(f.p, rounding.operands) * v, rounding.results);
+    f.o = rounded(product(rounded(f.p, rounding.operands), v), rounding.results);
   }
   return f;
 }
@@ -115,8 +120,8 @@ Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forw
   Gradients g;
 
   // O = P V
-  g.dv = rounded(rounded(p, rounding.operands).transpose() * d_o, rounding.results);
-  g.dp = rounded(d_o * v.transpose(), rounding.sums);
+  g.dv = rounded(product_tn(rounded(p, rounding.operands), d_o), rounding.results);
+  g.dp = rounded(product_nt(d_o, v), rounding.sums);
 
   // P = softmax(S): dS_ij = P_ij (dP_ij - sum_j P_ij dP_ij), and that sum is D_i = sum_d dO_id O_id.
   // Where the mask hides a key P is 0, and so is dS.
@@ -126,8 +131,8 @@ Gradients backward(const Matrix& q, const Matrix& k, const Matrix& v, const Forw
   g.ds = rounded(rounded(g.ds, rounding.sums), rounding.operands);
 
   // S = scale Q K^T
-  g.dq = rounded(scale * g.ds * k, rounding.results);
-  g.dk = rounded(scale * g.ds.transpose() * q, rounding.results);
+  g.dq = rounded(scale * product(g.ds, k), rounding.results);
+  g.dk = rounded(scale * product_tn(g.ds, q), rounding.results);
   return g;
 }
 

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "simt/engine/diagnosis.h"
 #include "simt/engine/modules.h"
 #include "simt/engine/types.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "simt/engine/types.h"
+#include "simt/engine/diagnosis.h"
 
 namespace simt {
 

@@ -33,7 +33,8 @@ BEGIN, END = "<!-- table -->\n", "<!-- /table -->\n"
 OF_THE_SYSTEM = "".join(f"#include <{name}>\n" for name in (
     "arpa/inet.h", "fcntl.h", "glob.h", "netinet/in.h", "pthread.h", "signal.h", "stdio.h", "stdlib.h", "string.h", "sys/ipc.h",
     "sys/mman.h", "sys/mount.h", "sys/ptrace.h", "sys/resource.h", "sys/shm.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h",
-    "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string", "thread"))
+    "sys/uio.h", "sys/un.h", "sys/wait.h", "unistd.h", "cfloat", "cmath", "stdexcept", "string"))
+THREADS = "#include <thread>\n"  # nearly half of what all these headers take the compiler
 HEADERS = OF_THE_SYSTEM + "".join(f'#include "{name}.h"\n' for name in ("device/cuda_error", "simt/engine/device_memory", "simt/engine/launch"))
 # Where reading or compiling is what fails, it does so with whatever layers a program would have had.
 NEVER_RUN = ("does not compile", "hangs the compiler", "too many messages", *{becomes for _, becomes, _ in ARCHIVES.values() if becomes})
@@ -66,7 +67,7 @@ class Folder(unittest.TestCase):
         (cls.exercise,) = course.load().select(["01.scores"])
         cls.bench = a_workbench(cls, [cls.exercise], cls.patience)
         cls.bench.kernels.patience = cls.patience
-        cls.bench.kernels.compiler.add_headers(headers_of_the_system(OF_THE_SYSTEM))
+        cls.bench.kernels.compiler.add_headers(headers_of_the_system(OF_THE_SYSTEM + THREADS))
         cls.bench.kernels._digest = cls.bench.kernels._found()
         cls.files = {path.stem: path.read_text() for path in sorted(HERE.glob("*.inc"))} | HIDDEN
 
@@ -80,7 +81,7 @@ class Folder(unittest.TestCase):
         """The state of this between the markers, in an archive or not, without these layers; None: as grading is."""
         code = self.files.get(name, self.files["results-zeros"])
         text = code.replace("ROOT", str(ROOT)).replace("TREE", str(self.bench.tree))
-        whole = HEADERS + self.bench.course.text(self.exercise)
+        whole = HEADERS + (THREADS if "std::thread" in code else "") + self.bench.course.text(self.exercise)
         whole = whole.replace(self.bench.course.written(self.exercise), text)
         self.bench.kernels.without = frozenset(without or ())
         # What stands outside of the markers is not taken from a submission: the headers have to come in by another way.
