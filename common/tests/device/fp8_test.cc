@@ -204,8 +204,8 @@ float sum_of_products(Fp8 type, const uint8_t* a, const uint8_t* b, float before
   return float(std::ldexp(double(kept), largest - 13));
 }
 
-// Any finite numbers, of any size beside one another, on the engine and on a GPU: to the bit, but for the sign of zero. No
-// disagreement was found. NaN and infinity are not compared.
+// Any finite numbers, of any size beside one another, on the engine and on a GPU: to the bit, but for the sign of zero.
+// No disagreement was found. NaN and infinity are not compared.
 TEST_P(Fp8Products, AreCutOffBehindThirteenBits) {
   const Fp8 type = of().type;
   const int columns = of().columns;

@@ -297,10 +297,11 @@ BESIDE = "2026-11-30-10-beside.json"
 
 
 def ways_through_a_step(of: Quantities) -> str:
-    parts = ("next K and V", "turn, S starts", "P V starts", "S", "x, maximum", "exponentials", "wait for P V", "rounding")
-    return markdown([["", *parts]] + [[name, *(_cell(of, BESIDE, "cycles", "ways", text=".0f", kernel=kernel, what=what)
-                                               for what in parts)]
-                                      for name, kernel in (("`late`", "late"), ("FlashAttention-4", "FlashAttention-4"))])
+    kernels = ("late", "FlashAttention-4")
+    return markdown([["", "`late`", "FlashAttention-4"]] + [
+        [part, *(_cell(of, BESIDE, "cycles", "ways", text=".0f", kernel=kernel, what=part) for kernel in kernels)]
+        for part in ("next K and V", "turn, S starts", "P V starts", "S", "x, maximum", "exponentials", "wait for P V",
+                     "rounding")])
 
 
 def beside_by_length(of: Quantities) -> str:
