@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "simt/engine/diagnosis.h"
 #include "simt/engine/modules.h"
 #include "simt/engine/types.h"
 

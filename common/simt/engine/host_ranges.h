@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "simt/engine/diagnosis.h"
+#include "simt/engine/types.h"
 
 namespace simt {
 

@@ -4,7 +4,7 @@
 #include <cublasXt.h>
 #include <cublas_v2.h>
 
-#include <Eigen/Core>
+#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
