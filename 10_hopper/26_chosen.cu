@@ -2,14 +2,13 @@
 //
 // No kernel of its own. The host launches
 //
-//   forward:   `polynomial`  for head dims up to 64 and many keys, if tiles of 192 rows, for three consumers, should be
-//                            done first
-//   backward:  `columns`     where thread blocks come by many queries
-//   both:      `prompt`      for all others
+//   forward:   `beside`   for head dims up to 64
+//   backward:  `columns`  where thread blocks come by many queries
+//   both:      `prompt`   for all others
 //
-// What changed since polynomial, forward: where tiles are few, the number of consumers counts for more than an eighth
-// of the exponentials, and other problems get the kernels of `prompt` as before. Backward: in `columns` dQ of a block's
-// last tile is made with nothing beside it, which costs more than all else saves where a block has few tiles.
+// What changed since prompt, forward: at D = 64 each tile has more exponentials for its products, and it pays to round
+// P beside them; at D = 128 it does not. Backward: in `columns` dQ of a block's last tile is made with nothing beside
+// it, which costs more than all else saves where a block has few tiles.
 //
 // Expected limit: that of the kernel that runs.
 #include "attention/rung.h"
@@ -22,18 +21,13 @@ using attention::Forward;
 using attention::ForwardArgs;
 using attention::Problem;
 
-extern const attention::Rung prompt, polynomial;
+extern const attention::Rung prompt, beside;
 extern const Backward columns_backward;
-int consumers_for(const Problem& p);
 bool columns_pay(const Problem& p);  // by how many queries a thread block comes by
 
 namespace {
 
-const Forward& chosen_for(const Problem& p) {
-  const int many_keys = p.mask == attention::Mask::causal ? 4096 : 512;  // under the mask it loses with fewer
-  const bool is_for_polynomial = p.head_dim <= 64 && p.seq_k >= many_keys && consumers_for(p) == 3;
-  return is_for_polynomial ? polynomial.forward : prompt.forward;
-}
+const Forward& chosen_for(const Problem& p) { return p.head_dim <= 64 ? beside.forward : prompt.forward; }
 
 const Backward& backward_chosen_for(const Problem& p) {
   return p.head_dim <= 128 && columns_pay(p) ? columns_backward : prompt.backward;
@@ -52,8 +46,7 @@ void run_backward(const Problem& p, const BackwardArgs& args, cudaStream_t strea
 extern const attention::Rung chosen;
 constinit const attention::Rung chosen = {
     .name = "chosen",
-    .idea =
-        "the host chooses: `polynomial` at D = 64 with many keys and tiles, `columns` with many queries, else `prompt`",
+    .idea = "the host chooses: `beside` up to D = 64, `columns` with many queries, else `prompt`",
     .forward = {.unsupported = attention::not_for_hopper_to_256,
                 .workspace_bytes = workspace_bytes,
                 .run = run,

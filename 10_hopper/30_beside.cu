@@ -1,29 +1,26 @@
 // Chapter 10, rung 30, beside: at D = 64 P is rounded beside the exponentials, where the next tile is asked for, too.
 //
 // For head dims up to 64; others have `prompt`. A thread block stays as long as the kernel runs and takes tile after
-// tile, each Br = 192 query rows of one head. Each of three consumer warpgroups computes 64 rows of it, from Q to O;
-// the fourth warpgroup is the producer, of which two warps have work. What each does, waits for, and signals (->):
+// tile, each of 192, 128 or 64 query rows of one head, with a consumer warpgroup for every 64 of them, from Q to O. One
+// more warpgroup is the producer, of which two warps have work. What each does, waits for, and signals (->):
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> q_empty
-//   consumers          the first S            waits for q_full, k_full, its turn     -> the next turn, k_empty
+//   consumers          the first S            waits for q_full, k_full               -> k_empty
 //                      its P                  waits for v_full(0), and k_full(1) if there is one
-//                      S(j), then O += P V(j-1) starts, in its turn
-//                      S(j) is there                                                 -> the next turn, k_empty
+//                      S(j), then O += P V(j-1) starts
+//                      S(j) is there                                                 -> k_empty
 //                      x = scale log2(e) S(j) - m, while P V(j-1) runs
 //                      O is there, and follows m                                     -> v_empty
 //                      P = 2^x, rounded, while v_full(j) and k_full(j+1) are asked for
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
-// Named barrier 1 + c is consumer c's turn. Each consumer has as many turns with a tile as the tile has tiles of keys:
-// one for the first S, one for each S(j) with P V(j-1), and those of the tiles of keys that only the other consumers
-// compute. The last P V is outside of them.
-//
-// What changed since late: P is rounded, and the next K and V are asked for, beside exponentials. In late O is awaited
-// behind them, since the product reads the registers of P until then. So all of P is rounded in one go, and meanwhile
-// the warp has nothing for the exp unit. Here O is awaited before them, which costs nothing. Then they leave room for
-// the conversions, and for the question whether the next K and V are there. If they are, nobody waits for them.
+// What changed since fitted, which prompt runs: P is rounded, and the next K and V are asked for, beside exponentials.
+// In fitted O is awaited behind them, since the product reads the registers of P until then. So all of P is rounded in
+// one go, and meanwhile the warp has nothing for the exp unit. Here O is awaited before them, which costs nothing. Then
+// they leave room for the conversions, and for the question whether the next K and V are there. If they are, nobody
+// waits for them. Neither pays without the other: between two tiles there must be nothing left to wait for.
 //
 // Expected limit: as before, the exponentials, and each consumer's way through a tile: products, x, P.
 #include <algorithm>
@@ -41,7 +38,6 @@
 #include "device/limits.h"
 #include "device/math.h"
 #include "device/mbarrier.h"
-#include "device/named_barrier.h"
 #include "device/numeric.h"
 #include "device/proxy_fence.h"
 #include "device/ring.h"
@@ -58,6 +54,7 @@ using attention::Problem;
 
 extern const attention::Forward wide_forward;  // for D = 192 and 256
 void forward_fitted(const Problem& p, const ForwardArgs& args, cudaStream_t stream, bool prompt);
+int consumers_for(const Problem& p);
 
 namespace {
 
@@ -66,23 +63,29 @@ using attention::Tile;
 using attention::TileList;
 using namespace warpgroup_tile;
 
-constexpr int consumers = 3, threads = warpgroup_threads * (consumers + 1);
-constexpr int Br = wgmma_rows * consumers;           // query rows of a tile, wgmma_rows to a consumer
-constexpr int turn_threads = 2 * warpgroup_threads;  // who passes a turn on, and who waits for it
+template <int consumers>
+constexpr int threads = warpgroup_threads*(consumers + 1);
+template <int consumers>
+constexpr int Br = wgmma_rows* consumers;  // query rows of a tile, wgmma_rows to a consumer
 
-// 65536 registers are 128 for each of 512 threads. The producer gives most of its own away: 3 * 160 + 32 = 4 * 128.
-constexpr int producer_registers = 32, consumer_registers = 160;
+// 65536 registers are 128 for each of 512 threads, the producer's among them: 3 * 160 + 32 = 4 * 128. With two
+// consumers they are 168 for each of 384, in multiples of 8: 24 + 2 * 240 = 3 * 168. With one, every thread has as many
+// as it can.
+template <int consumers>
+constexpr int producer_registers = consumers == 3 ? 32 : 24;
+template <int consumers>
+constexpr int consumer_registers = consumers == 3 ? 160 : 240;
 
 template <int D>
 struct Shape;
 template <>
 struct Shape<64> {
-  static constexpr int Bc = 128, stages = 4;  // a thread has 32 registers of O, 64 of S, 32 of P; 177 KB
+  static constexpr int Bc = 128, stages = 4;  // 32 registers of O, 64 of S, 32 of P; at most 177 KB
 };
 
-template <class T, int D>
+template <class T, int D, int consumers>
 struct Shared {
-  static constexpr int Bc = Shape<D>::Bc, stages = Shape<D>::stages;
+  static constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc, stages = Shape<D>::stages;
   T q[2][Br * D];  // each tile in D / 64 pages of 128 bytes a row, swizzled; later O
   T k[stages][Bc * D], v[stages][Bc * D];
   int index[2];  // in the list, of the tile that each Q belongs to
@@ -91,24 +94,25 @@ struct Shared {
 };
 
 // Tells the others the index of the next tile, which q_full will say is there. One thread.
-template <class T, int D, class Queries>
-__device__ void announce(Shared<T, D>& smem, int index, const Queries& q) {
+template <class T, int D, int consumers, class Queries>
+__device__ void announce(Shared<T, D, consumers>& smem, int index, const Queries& q) {
   mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
   smem.index[q.place] = index;
 }
 
 // The others' next tile; false if none is left.
-template <class T, int D, class Queries>
-__device__ bool next(Shared<T, D>& smem, const TileList<Br>& tiles, Tile& tile, const Queries& q) {
+template <class T, int D, int consumers, class Queries>
+__device__ bool next(Shared<T, D, consumers>& smem, const TileList<Br<consumers>>& tiles, Tile& tile,
+                     const Queries& q) {
   mbarrier_wait(&smem.q_full[q.place], q.parity);
   return tiles.get(tile, smem.index[q.place]);
 }
 
 // Starts the copies of a tile. One thread.
-template <class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
+template <class T, int D, int consumers, class Keys, class Queries>
+__device__ __forceinline__ void load(Shared<T, D, consumers>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries& q) {
-  constexpr int Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
+  constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc, kv_bytes = Bc * D * sizeof(T);
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br * D * sizeof(T));
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1), kv_head = p.kv_head(tile.head);
@@ -124,10 +128,10 @@ __device__ __forceinline__ void load(Shared<T, D>& smem, const TensorMap& q_map,
 }
 
 // A consumer's 64 rows of a tile.
-template <class T, int D, class Keys, class Queries>
-__device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Tile tile, Keys& ring, Queries& q,
-                                       float* lse) {
-  constexpr int Bc = Shape<D>::Bc;
+template <class T, int D, int consumers, class Keys, class Queries>
+__device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Problem& p, Tile tile, Keys& ring,
+                                       Queries& q, float* lse) {
+  constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc;
   const int consumer = __shfl_sync(0xffffffff, threadIdx.x / warpgroup_threads, 0), lane = threadIdx.x % 32;
   const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * 16;  // the first of the warp's 16 rows
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br - 1);
@@ -155,16 +159,12 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   const auto release = [&](Mbarrier& empty) {
     if (lane == 0) mbarrier_arrive(&empty);
   };
-  const auto wait_for_turn = [&] { named_barrier_sync(1 + consumer, turn_threads); };  // no result depends on it
-  const auto pass_turn = [&] { named_barrier_arrive(1 + (consumer + 1) % consumers, turn_threads); };
 
   mbarrier_wait(&smem.k_full[ring.place], ring.parity);
   watch_step("1. S = Q K^T");
-  wait_for_turn();
   wgmma_fence();
   start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
   wgmma_wait<0>(s_reg);
-  pass_turn();
   release(smem.k_empty[ring.place]);
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
   lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(0));
@@ -190,22 +190,17 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     ring = next;
     next.advance();
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
-    wait_for_turn();
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[place_before]);
     wgmma_wait<1>(s_reg);
-    pass_turn();
     mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over: keeps x behind it; no result depends on it
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
-    float correction[1][2] = {{1, 1}};
-    if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
     wgmma_wait<0>(o_reg);
     release(smem.v_empty[place_before]);
-    if (above) lazy_softmax::rescale(o_reg, correction);
-    watch("O", state, o_reg);
-    lazy_softmax::watch_rows(state, rows);
+    if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
+    watch_rows(state, rows, o_reg);
     const bool there = next_is_there(last);
     lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
     if (!there) wait_for_next(last);
@@ -226,8 +221,6 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
     release(smem.k_empty[ring.place]);
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
     release(smem.v_empty[ring.place]);
-    wait_for_turn();
-    pass_turn();
   }
 
   watch_step("O / l and LSE");
@@ -235,7 +228,7 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const int row = first_row + 8 * h + g;
-    const float l = rows.l(0, h), inverse = l == 0 ? 0 : 1 / l;  // l = 0: the row sees no key
+    const float l = rows.l(0, h), inverse = l > 0 ? 1 / l : 0;  // l = 0: the row sees no key
     if (lane % 4 == 0 && row < p.seq_q) lse[size_t(tile.head) * p.seq_q + row] = (rows.m[0][h] + log2_approx(l)) * ln_2;
 #pragma unroll
     for (int n = 0; n < D / 8; n++)
@@ -249,18 +242,18 @@ __device__ __forceinline__ void attend(Shared<T, D>& smem, const Problem& p, Til
   release(smem.o_full[q.place]);
 }
 
-template <class T, int D>
-__global__ void __launch_bounds__(threads, 1)
+template <class T, int D, int consumers>
+__global__ void __launch_bounds__(threads<consumers>, 1)
     forward(const __grid_constant__ TensorMap q_map,  // of Q [B * H, D / 64, Nq, 64], in boxes of Br rows
             const __grid_constant__ TensorMap k_map,  // of K [B * Hkv, D / 64, Nk, 64], in boxes of Bc rows
             const __grid_constant__ TensorMap v_map,  // of V, likewise
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
-            Problem p, TileList<Br> tiles,
+            Problem p, TileList<Br<consumers>> tiles,
             int* taken,  // how many of the list, without the first of each thread block; null if those are all
             float* lse)  // [B, H, Nq]
 {
   constexpr int stages = Shape<D>::stages;
-  Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
+  Shared<T, D, consumers>& smem = *dynamic_shared<Shared<T, D, consumers>, tile_alignment>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; i++) {
       mbarrier_init(&smem.q_full[i], 1);
@@ -283,7 +276,7 @@ __global__ void __launch_bounds__(threads, 1)
   Ring<2> q;
   Tile tile;
   if (warpgroup == consumers) {
-    setmaxnreg_dec<producer_registers>();
+    if constexpr (consumers > 1) setmaxnreg_dec<producer_registers<consumers>>();
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0);
     if (warp == 0 && elect_one()) {
       int index = blockIdx.x;
@@ -303,10 +296,8 @@ __global__ void __launch_bounds__(threads, 1)
       }
     }
   } else {
-    setmaxnreg_inc<consumer_registers>();
-    if (warpgroup == consumers - 1) named_barrier_arrive(1, turn_threads);  // the first turn is the first consumer's
+    if constexpr (consumers > 1) setmaxnreg_inc<consumer_registers<consumers>>();
     for (; next(smem, tiles, tile, q); q.advance()) attend(smem, p, tile, ring, q, lse);
-    if (warpgroup == 0) named_barrier_sync(1, turn_threads);  // takes the last turn; no result depends on it
   }
 }
 
@@ -319,17 +310,28 @@ __global__ void take_none(int* taken) {
 void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   if (p.head_dim > 64) return forward_fitted(p, args, stream, true);
   attention::by_dtype_and_head_dim<64>(p, [&]<class T, int D>() {
-    constexpr int Bc = Shape<D>::Bc;
-    const auto [q, k, v, o] = attention::tensors_of<T>(args);
-    const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
-    const TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
-    const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
-    int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
-    if (taken) launch_dependent(take_none, {1, 1, 0, stream}, taken);
-    launch_dependent(forward<T, D>, {unsigned(blocks), threads, sizeof(Shared<T, D>), stream},
-                     tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
-                     tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim),
-                     p, tiles, taken, args.lse);
+    const auto with = [&]<int consumers>() {
+      constexpr int Br = hopper::Br<consumers>, Bc = Shape<D>::Bc;
+      const auto [q, k, v, o] = attention::tensors_of<T>(args);
+      const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+      const TileList<Br> tiles = attention::all_tiles<Br>(p, attention::heads_that_run_together(p));
+      const int all = tiles.heads * tiles.row_tiles, blocks = std::min(multiprocessors(), all);
+      int* const taken = all == blocks ? nullptr : static_cast<int*>(args.workspace);
+      if (taken) launch_dependent(take_none, {1, 1, 0, stream}, taken);
+      launch_dependent(
+          forward<T, D, consumers>, {unsigned(blocks), threads<consumers>, sizeof(Shared<T, D, consumers>), stream},
+          tile_map<D>(q, heads, p.seq_q, Br, p.head_dim), tile_map<D>(k, kv_heads, p.seq_k, Bc, p.head_dim),
+          tile_map<D>(v, kv_heads, p.seq_k, Bc, p.head_dim), tile_map<D>(o, heads, p.seq_q, Br, p.head_dim), p, tiles,
+          taken, args.lse);
+    };
+    switch (consumers_for(p)) {
+      case 1:
+        return with.template operator()<1>();
+      case 2:
+        return with.template operator()<2>();
+      default:
+        return with.template operator()<3>();
+    }
   });
 }
 

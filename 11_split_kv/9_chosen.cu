@@ -5,7 +5,7 @@
 //   `tall`       up to 16 rows of queries a kv head: a tile that is as low as an mma; not for head dims above 128
 //   `warpgroup`  for more, while their products cost less than reading K and V
 //   `even`       for still more, where whole tiles of 192 rows would leave multiprocessors without work
-//   `prompt`     of chapter 10 for all others, or `polynomial`: chapter 10's own `chosen` says which
+//   `prompt`     of chapter 10 for all others, or up to D = 64 `beside`: chapter 10's own `chosen` says which
 //
 // and on a GPU that does not have the instructions of Hopper: `tall` instead of `warpgroup`, `packed` instead of
 // `even`, and `balanced` of chapter 08 instead of those of chapter 10.
