@@ -304,20 +304,23 @@ def ways_through_a_step(of: Quantities) -> str:
                      "rounding")])
 
 
-def beside_by_length(of: Quantities) -> str:
-    """Times as fast as late, launch by launch (in slices)."""
-    def gain(field: str, loop: str, polynomial: bool, **at: object) -> float:
-        numbers = [of.entry(BESIDE, field, "loops", loop=one, polynomial=poly, head_dim=64, **at)
-                   for one, poly in ((loop, polynomial), ("late", False))]
-        return numbers[0] / numbers[1]
+def loops_at_64(of: Quantities) -> str:
+    """Times as fast as prompt at D = 64, launch by launch (in slices): the mean of so many lengths and two programs."""
+    def cell(run: int, loop: str, causal: bool, lengths: tuple[int, ...]) -> str:
+        at: dict[str, Any] = {"run": run, "causal": causal}
+        return " ".join(text.format(statistics.geometric_mean(
+            mine / prompts for n in lengths
+            for mine, prompts in zip(*(of.entry(BESIDE, field, "loops", seq=n, loop=one, **at) for one in (loop, "prompt")))))
+            for field, text in (("tflops", "{:.2f}"), ("tflops_in_slices", "({:.2f})")))
 
-    lengths = (1024, 2048, 4096, 8192, 16384)
-    return markdown([["", *(f"N = {n}" for n in lengths)]] + [
-        [f"{name}, {mask}", *(" ".join(text.format(gain(field, loop, polynomial, seq=n, causal=mask == "causal"))
-                                       for field, text in (("tflops", "{:.3f}"), ("tflops_in_slices", "({:.3f})")))
-                              for n in lengths)]
-        for name, loop, polynomial in (("`beside`", "beside", False), ("with the polynomial", "beside", True))
-        for mask in ("full", "causal")])
+    lengths = (512, 2048, 8192, 16384)
+    return markdown([["", "full", "causal"]] + [
+        [text, *(cell(run, loop, causal, lengths) for causal in (False, True))]
+        for run, loop, text in (
+            (2, "beside", "`beside`"), (2, "x may move", "without the wait that keeps x in its place"),
+            (2, "m rises before O is awaited", "m rises before O is awaited"),
+            (2, "five stages", "five stages of K and V, not four"), (1, "with late's turns", "with `late`'s turns"),
+            (1, "with the polynomial", "with the polynomial"))])
 
 
 TRIED = (  # direction, head dims, variant, what it is, and what was predicted for each head dim
@@ -453,7 +456,7 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "tried in 10": tried_in_10, "heads in a round": heads_in_a_round,
     "heads in a round with a window": heads_with_a_window,
     "columns with a window": columns_with_a_window,
-    "ways through a step": ways_through_a_step, "beside, by length": beside_by_length,
+    "ways through a step": ways_through_a_step, "loops at D = 64": loops_at_64,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
     "decode, more rows": decode_rows, "short launches": short_launches, "times in a launch": short_times,
