@@ -194,7 +194,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[place_before]);
     wgmma_wait<1>(s_reg);
-    mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over: keeps x behind it; no result depends on it
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // is over, but without it all is lost (In depth)
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);

@@ -317,7 +317,7 @@ def loops_at_64(of: Quantities) -> str:
     return markdown([["", "full", "causal"]] + [
         [text, *(cell(run, loop, causal, lengths) for causal in (False, True))]
         for run, loop, text in (
-            (2, "beside", "`beside`"), (2, "x may move", "without the wait that keeps x in its place"),
+            (2, "beside", "`beside`"), (2, "no wait in front of x", "without the wait in front of x"),
             (2, "m rises before O is awaited", "m rises before O is awaited"),
             (2, "five stages", "five stages of K and V, not four"), (1, "with late's turns", "with `late`'s turns"),
             (1, "with the polynomial", "with the polynomial"))])
