@@ -234,9 +234,13 @@ class Quantities:
         """|o - exact| / |exact|, against fp64 of the inputs in 16 bits."""
         return self._in_eight_bits(step, n, head_dim, mask, False)["norm"]
 
-    def against_in_eight_bits(self, step, what="mean", peer="CUDNN-FP8", head_dim=None, back_to_back=False):
+    def against_in_eight_bits(self, step, what="mean", peer="CUDNN-FP8", head_dim=None, back_to_back=False, alone=False):
         """How many times as fast as the peer, over all points where both were timed, or those of a head dim: "mean"
-        (geometric), "least", "points"."""
+        (geometric), "least", "points". Back to back it is in slices, or each alone."""
+        def seconds(step, *at):
+            one = self._in_eight_bits(step, *at)
+            return one["alone_seconds"] if alone else one["seconds"]["median"]
+
         points = [point for point in self._record.piece(f"fp8{beside_peers.B2B * back_to_back}")["points"]
                   if head_dim in (None, point["problem"]["head_dim"])]
         ratios = []
@@ -244,7 +248,7 @@ class Quantities:
             of = point["problem"]
             at = of["seq_q"], of["head_dim"], "causal" if of["causal"] else "full", back_to_back
             try:
-                ratios.append(self.tflops_in_eight_bits(step, *at) / self.tflops_in_eight_bits(peer, *at))
+                ratios.append(seconds(peer, *at) / seconds(step, *at))
             except Missing:
                 continue
         if not ratios:
