@@ -3,7 +3,7 @@
 // No kernel of its own. The host launches
 //
 //   forward:   `beside`   for head dims up to 64
-//   backward:  `columns`  where thread blocks come by many queries
+//   backward:  `columns`  up to D = 128, where thread blocks come by many queries
 //   both:      `prompt`   for all others
 //
 // What changed since prompt, forward: at D = 64 each tile has more exponentials for its products, and it pays to round

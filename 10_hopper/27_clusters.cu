@@ -21,11 +21,12 @@
 // rows of a head, where they are few, are work for both. For head dims above 64 all is as in prompt with three
 // consumers: no turns, no polynomial.
 //
-// Expected, over the rung that runs these problems before (`chosen`), H200, N = 8192, no mask: at D = 128 nothing
-// launch by launch (0.99 to 1.01 times as fast), where each consumer's way through a tile is the limit, and 1.02 times
-// back to back, where power is: the copies of a launch are 5.8 GB from the L2, half of them are spared, and at 10 to 15
-// pJ a byte that is 3 to 4 percent of a launch's joules. At D = 64 exponentials are the limit, a wait for the other
-// block is not made up for, and a first trial lost 6 percent (in_depth.md): 0.96 launch by launch, 0.98 back to back.
+// Expected, over the rung that runs these problems before (`chosen`, at D = 64 with `polynomial`), H200, N = 8192, no
+// mask: at D = 128 nothing launch by launch (0.99 to 1.01 times as fast), where each consumer's way through a tile is
+// the limit, and 1.02 times back to back, where power is: the copies of a launch are 5.8 GB from the L2, half of them
+// are spared, and at 10 to 15 pJ a byte that is 3 to 4 percent of a launch's joules. At D = 64 exponentials are the
+// limit, a wait for the other block is not made up for, and a first trial lost 6 percent (in_depth.md): 0.96 launch by
+// launch, 0.98 back to back.
 // Under the mask 1 percent less, since a tile of 384 rows has a longer diagonal: one and a half tiles of 64 keys more
 // for which some consumers have nothing to do. It loses where tiles are few, N <= 2048: half as many of them, twice as
 // large.

@@ -8,19 +8,20 @@
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
 //   producer, warp 1   O to memory            waits for o_full                       -> q_empty
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
-//                      its P                  waits for v_full(0), and k_full(1) if there is one
+//                      its P, then            waits for v_full(0), and k_full(1) if there is one
 //                      S(j), then O += P V(j-1) starts
 //                      S(j) is there                                                 -> k_empty
 //                      x = scale log2(e) S(j) - m, while P V(j-1) runs
 //                      O is there, and follows m                                     -> v_empty
 //                      P = 2^x, rounded, while v_full(j) and k_full(j+1) are asked for
+//                      the last P V                                                  -> v_empty
 //                      O / l                  to shared memory, where Q was          -> o_full
 //
 // What changed since fitted, which prompt runs: P is rounded, and the next K and V are asked for, beside exponentials.
 // In fitted O is awaited behind them, since the product reads the registers of P until then. So all of P is rounded in
-// one go, and meanwhile the warp has nothing for the exp unit. Here O is awaited before them, which costs nothing. Then
-// they leave room for the conversions, and for the question whether the next K and V are there. If they are, nobody
-// waits for them. Neither pays without the other: between two tiles there must be nothing left to wait for.
+// one go, and meanwhile the warp has nothing for the exp unit. Here O is awaited before them, which costs nothing. The
+// exponentials then leave room for the conversions, and for the question whether the next K and V are there. If they
+// are, nobody waits for them. Neither pays alone: between two tiles there must be nothing left to wait for.
 //
 // Expected limit: as before, the exponentials, and each consumer's way through a tile: products, x, P.
 #include <algorithm>
@@ -169,7 +170,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
   if (make_x(0)) lazy_softmax::raise(s_reg, o_reg, rows, state);
   lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(0));
 
-  // The next K, if there is one, and this V: whether they are there, without waiting; and the wait
+  // The next K, unless this tile is the last, and this V: whether they are there, without waiting; and the wait
   Keys next = ring;
   next.advance();
   const auto next_is_there = [&](bool last) {
@@ -194,7 +195,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[place_before]);
     wgmma_wait<1>(s_reg);
-    mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // is over, but without it all is lost (In depth)
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // is over already; without it nothing is gained (In depth)
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);
