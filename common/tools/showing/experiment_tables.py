@@ -16,7 +16,7 @@ SWEEP_LENGTHS = (*LENGTHS, 16384)
 Point = tuple[int, int, str]  # N, D, and "full" or "causal"
 RUNGS = {
     ("10", "forward"): "tma descriptors wgmma warpspec overlap pingpong stored listed persistent dynamic narrow ahead "
-                       "rounds fitted prompt",
+                       "rounds fitted prompt beside",
     ("10", "backward"): "warpspec bulk turns reversed converted ordered ahead fetched rounds shared prompt "
                         "deferred columns chosen"}
 BEFORE = {"stored": "overlap", "deferred": "shared"}  # where that is not the rung before
