@@ -234,7 +234,8 @@ class Quantities:
         """|o - exact| / |exact|, against fp64 of the inputs in 16 bits."""
         return self._in_eight_bits(step, n, head_dim, mask, False)["norm"]
 
-    def against_in_eight_bits(self, step, what="mean", peer="CUDNN-FP8", head_dim=None, back_to_back=False, alone=False):
+    def against_in_eight_bits(self, step, what="mean", peer="CUDNN-FP8", head_dim=None, back_to_back=False,
+                              alone=False):
         """How many times as fast as the peer, over all points where both were timed, or those of a head dim: "mean"
         (geometric), "least", "points". Back to back it is in slices, or each alone."""
         def seconds(step, *at):

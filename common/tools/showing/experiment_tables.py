@@ -307,11 +307,13 @@ def ways_through_a_step(of: Quantities) -> str:
 def loops_at_64(of: Quantities) -> str:
     """Times as fast as prompt at D = 64, launch by launch (in slices): the mean of so many lengths and two programs."""
     def cell(run: int, loop: str, causal: bool, lengths: tuple[int, ...]) -> str:
-        at: dict[str, Any] = {"run": run, "causal": causal}
-        return " ".join(text.format(statistics.geometric_mean(
-            mine / prompts for n in lengths
-            for mine, prompts in zip(*(of.entry(BESIDE, field, "loops", seq=n, loop=one, **at) for one in (loop, "prompt")))))
-            for field, text in (("tflops", "{:.2f}"), ("tflops_in_slices", "({:.2f})")))
+        def gain(field: str) -> float:
+            of_both = [[of.entry(BESIDE, field, "loops", run=run, seq=n, causal=causal, loop=one) for n in lengths]
+                       for one in (loop, "prompt")]
+            return statistics.geometric_mean(mine / other for mines, others in zip(*of_both)
+                                             for mine, other in zip(mines, others))
+
+        return f"{gain('tflops'):.2f} ({gain('tflops_in_slices'):.2f})"
 
     lengths = (512, 2048, 8192, 16384)
     return markdown([["", "full", "causal"]] + [
