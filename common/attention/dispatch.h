@@ -11,10 +11,13 @@
 
 namespace attention {
 
+[[noreturn]] void has_no_bf16();  // throws
+
 // f<T>(), with the T of the problem's dtype.
 template <class F>
 auto by_dtype(const Problem& p, F&& f) {
 #ifdef WORKBOOK_ONE_DTYPE  // where nothing will run, to see whether it compiles, or no bf16 (WORKBOOK_TRACED_FP16)
+  if (p.dtype != DType::fp16) has_no_bf16();
   return f.template operator()<__half>();
 #else
   return p.dtype == DType::fp16 ? f.template operator()<__half>() : f.template operator()<__nv_bfloat16>();

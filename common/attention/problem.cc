@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "attention/block_mask.h"
+#include "attention/dispatch.h"
 
 namespace attention {
+
+void has_no_bf16() { throw std::logic_error("these kernels are compiled without bf16: WORKBOOK_TRACED_FP16"); }
 
 float default_scale(int head_dim) { return float(1.0 / std::sqrt(double(head_dim))); }
 
