@@ -47,8 +47,8 @@ bool is_wide(const Problem& p) { return p.head_dim > 128; }
 // rows: with up to 64 queries, and with more); of a tile of 192 rows of `even`, 128 of wide heads, where K and V fit
 // into the L2 cache, and where they do not; and of a round of `warpgroup` with a thread block on each multiprocessor,
 // and with two. They are fitted to what 334 problems took on an H200 (2026-11-24-11-rates.json): at five of them the
-// choice takes more than 1.03 times as long as the fastest, and at none more than 1.05. (`beside`, which chapter 10 has
-// since, takes a few percent less than they say.)
+// choice takes more than 1.03 times as long as the fastest, and at none more than 1.05. `beside`, which chapter 10
+// has since, takes a few percent less than `prompt`.
 struct Rates {
   double prompt[3], even[2], warpgroup[2];
 };

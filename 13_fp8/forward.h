@@ -651,7 +651,7 @@ void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t str
 }
 
 // Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. A kernel
-// transposes V before: on its way, as in `inside`, it would take a stage and registers that the loop has use for.
+// transposes V before: what that takes the loop would take more, as in `inside`, and far more where rows are long.
 template <class R>
 void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
   attention::by_dtype_and_head_dim<64, 128, 256>(p, [&]<class T, int D>() {

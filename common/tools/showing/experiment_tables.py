@@ -305,8 +305,10 @@ def ways_through_a_step(of: Quantities) -> str:
 
 
 def loops_at_64(of: Quantities) -> str:
-    """Times as fast as prompt at D = 64, launch by launch (in slices): the mean of so many lengths and two programs."""
-    def cell(run: int, loop: str, causal: bool, lengths: tuple[int, ...]) -> str:
+    """Times as fast as prompt at D = 64, launch by launch (in slices): the mean of four lengths and two programs."""
+    lengths = (512, 2048, 8192, 16384)
+
+    def cell(run: int, loop: str, causal: bool) -> str:
         def gain(field: str) -> float:
             of_both = [[of.entry(BESIDE, field, "loops", run=run, seq=n, causal=causal, loop=one) for n in lengths]
                        for one in (loop, "prompt")]
@@ -315,9 +317,8 @@ def loops_at_64(of: Quantities) -> str:
 
         return f"{gain('tflops'):.2f} ({gain('tflops_in_slices'):.2f})"
 
-    lengths = (512, 2048, 8192, 16384)
     return markdown([["", "full", "causal"]] + [
-        [text, *(cell(run, loop, causal, lengths) for causal in (False, True))]
+        [text, *(cell(run, loop, causal) for causal in (False, True))]
         for run, loop, text in (
             (2, "beside", "`beside`"), (2, "no wait in front of x", "without the wait in front of x"),
             (2, "m rises before O is awaited", "m rises before O is awaited"),
