@@ -208,18 +208,34 @@ struct Statistics {
 template <class X, class T, int Br>
 using OfQueries = std::conditional_t<has_columns<X>, FurtherColumns<T, Br>, Statistics<Br>>;
 
-template <class X, class T, int D>
+template <class X, class T, int D, bool columns = has_columns<X>>
 struct Shared {
   static constexpr int Br = Shape<D>::Br;
-  T k[Bc * D], v[Bc * D];                                  // each tile in D / 64 pages of 128 bytes a row, swizzled
-  T q[2][Br * D], d_o[2][Br * D];                          // two tiles, as all that follows
-  T ds[2][Br * Bc];                                        // dS in two pages, each for the keys of one consumer
-  float dq[2][consumers][part_size];                       // fragments of dQ^T
-  OfQueries<X, T, Br> of_queries[has_columns<X> ? 1 : 2];  // columns are read in the first products alone
-  int ticket;                                              // of the first work
-  Work work[2];                                            // of K and V, and of those before or after, in turn
+  T k[Bc * D], v[Bc * D];             // each tile in D / 64 pages of 128 bytes a row, swizzled
+  T q[2][Br * D], d_o[2][Br * D];     // two tiles, as all that follows
+  T ds[2][Br * Bc];                   // dS in two pages, each for the keys of one consumer
+  float dq[2][consumers][part_size];  // fragments of dQ^T
+  OfQueries<X, T, Br> of_queries[2];
+  int ticket;    // of the first work
+  Work work[2];  // of K and V, and of those before or after, in turn
   Mbarrier kv_full, kv_empty, full[2], empty[2], columns_full, columns_empty, ds_full[2], ds_empty[2],
       dq_full[2][consumers], dq_ready[2][consumers];
+};
+// The same with columns, in front: a product reads eight of 16 columns twice, which compute-sanitizer takes for as many
+// bytes more.
+template <class X, class T, int D>
+struct Shared<X, T, D, true> {
+  static constexpr int Br = Shape<D>::Br;
+  OfQueries<X, T, Br> of_queries[1];
+  int ticket;
+  Work work[2];
+  Mbarrier kv_full, kv_empty, full[2], empty[2], columns_full, columns_empty, ds_full[2], ds_empty[2],
+      dq_full[2][consumers], dq_ready[2][consumers];
+  alignas(tile_alignment) T k[Bc * D];
+  T v[Bc * D];
+  T q[2][Br * D], d_o[2][Br * D];
+  T ds[2][Br * Bc];
+  float dq[2][consumers][part_size];
 };
 
 // Behind it, of a block mask, what the producer tells the consumers of a tile of queries.

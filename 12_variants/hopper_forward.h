@@ -1,6 +1,6 @@
-// The forward of this chapter on Hopper: the loop of chapter 10's `fitted` (20_fitted.cu, launched as 23_prompt.cu
-// does), with what models add where extras.h says that it is wanted. Read it beside that file: what is not about views,
-// windows, scores or sinks is the same.
+// The forward of this chapter on Hopper: the loops of chapter 10's `fitted` (20_fitted.cu, launched as 23_prompt.cu
+// does) and `beside` (30_beside.cu), with what models add where extras.h says that it is wanted. Read it beside those
+// files: what is not about views, windows, scores or sinks is the same.
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each of 192 or 128 query rows of one
 // head, with a consumer warpgroup for every 64 of them, from Q to O. One more warpgroup is the producer, of which two
@@ -11,8 +11,8 @@
 //   producer, warp 1   O to memory            waits for o_full                       -> q_empty
 //   consumers          the first S            waits for q_full, k_full               -> k_empty
 //                      S(j), then O += P V(j-1) starts
-//                      x = score(S(j)) - m, and P = 2^x, while P V(j-1) runs
-//                      O follows m                                                   -> v_empty
+//                      x = score(S(j)) - m, while P V(j-1) runs
+//                      P = 2^x, and O is there, and follows m, in either order       -> v_empty
 //                      O / l, with the sink   to shared memory, where Q was          -> o_full
 //
 // Views: a tensor map takes any strides, so they are the map's, and no thread computes with them. Heads and batches
@@ -91,6 +91,11 @@ constexpr int Bc = X::blocks ? BlockMask::tile : 8192 / D;
 // Of K and V: at most 225 KB with two of Q
 template <int D, class X>
 constexpr int stages = 32768 / (D * Bc<D, X>);
+
+// Whether O is awaited before the exponentials, as `beside` does: beside them P is rounded then, and the next K and V
+// are asked for. Each of these is what was fastest (In depth, "Which order?").
+template <int D, int consumers, class X>
+constexpr bool o_first = std::is_same_v<typename X::Score, Linear> ? D == 64 || X::window || consumers == 2 : D == 128;
 
 // A tile of rows, and whose it is: over all batches, or of a packed sequence and where that begins.
 struct Work {
@@ -266,6 +271,27 @@ __device__ __forceinline__ void load(Shared<T, D, consumers, X>& smem, const For
   }
 }
 
+// The m of a lane's two rows between two tiles, as one 64-bit value: that has an even register and the odd one behind
+// it. Left to itself, ptxas takes two odd ones at D = 64, and with the same instructions the loop takes 4 to 5% longer.
+// Nobody knows why (In depth, "Which order?").
+class RegisterPair {
+ public:
+#ifdef WORKBOOK_SIMT
+  void keep(const float (&)[2]) {}
+  void give(float (&)[2]) const {}
+#else
+  __device__ void keep(const float (&m)[2]) {
+    asm volatile("mov.b64 %0, {%1, %2};" : "=l"(both) : "f"(m[0]), "f"(m[1]));
+  }
+  __device__ void give(float (&m)[2]) const {
+    asm volatile("mov.b64 {%0, %1}, %2;" : "=f"(m[0]), "=f"(m[1]) : "l"(both));
+  }
+
+ private:
+  uint64_t both;
+#endif
+};
+
 // x = score(S) - m, in place of S. True for the whole warp if a row needs another m, as in device/lazy_softmax.h.
 // `distance` is that from column 0 to row 0 of the warp.
 template <int columns, class Score>
@@ -330,15 +356,28 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
       return keys.tile;
     }
   };
+  constexpr bool paired = std::is_same_v<typename X::Score, Linear>;
+  RegisterPair m;
+  if constexpr (paired) m.keep(rows.m[0]);
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
     watch_step("2. x = score(S) - m; m rises only if it must; P = 2^x");
+    if constexpr (paired) m.give(rows.m[0]);
     watch("S", scores(j), s_reg, p.scale);
     const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j * Bc);
     hide<X>(s_reg, p, of_warp, first_row, j * Bc);
     if constexpr (X::blocks)
       if (is_cut) bits.hide(s_reg, -INFINITY);
     return above;
+  };
+  // m rises, and l and O follow; or O does later
+  const auto raise = [&] {
+    lazy_softmax::raise(s_reg, o_reg, rows, state);
+    if constexpr (paired) m.keep(rows.m[0]);
+  };
+  [[maybe_unused]] const auto raise_max = [&](float(&correction)[1][2]) {
+    lazy_softmax::raise_max(s_reg, rows, correction, state);
+    if constexpr (paired) m.keep(rows.m[0]);
   };
   // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
@@ -363,27 +402,43 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
   const int first = keys_of(own.start);
   wgmma_wait<0>(s_reg);
   release(smem.k_empty[ring.place]);
-  if (make_x(first)) lazy_softmax::raise(s_reg, o_reg, rows, state);
+  if (make_x(first)) raise();
   lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(first));
+
+  // The next K, unless this tile is the last, and this V: whether they are there, without waiting; and the wait
+  Ring<stages<D, X>> next = ring;
+  next.advance();
+  [[maybe_unused]] const auto next_is_there = [&](bool last) {
+    const bool v_is_there = mbarrier_test(&smem.v_full[ring.place], ring.parity);
+    const bool k_is_there = mbarrier_test(&smem.k_full[next.place], next.parity);
+    return v_is_there && (k_is_there || last);
+  };
+  const auto wait_for_next = [&](bool last) {
+    mbarrier_wait(&smem.v_full[ring.place], ring.parity);
+    if (!last) mbarrier_wait(&smem.k_full[next.place], next.parity);
+  };
+  if constexpr (o_first<D, consumers, X>) wait_for_next(own.start + 1 >= own.stop);
 
 #pragma unroll 1
   for (int step = own.start + 1; step < own.stop; step++) {
+    [[maybe_unused]] const bool last = step + 1 == own.stop;
+    if constexpr (!o_first<D, consumers, X>) wait_for_next(false);
     const Ring<stages<D, X>> before = ring;
-    ring.advance();
-    mbarrier_wait(&smem.k_full[ring.place], ring.parity);
-    mbarrier_wait(&smem.v_full[before.place], before.parity);
+    ring = next;
+    next.advance();
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     const int j = keys_of(step);
     wgmma_wait<1>(s_reg);
+    if constexpr (o_first<D, consumers, X>)
+      mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over, as in `beside`
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
-    // Beside the product P V. With two consumers it pays where exponentials take as long as the products, at D = 64
-    if constexpr (consumers == 3 || D == 64) {
+    if constexpr (!o_first<D, consumers, X>) {
       float correction[1][2] = {{1, 1}};
-      if (above) lazy_softmax::raise_max(s_reg, rows, correction, state);
+      if (above) raise_max(correction);
       lazy_softmax::watch_rows(state, rows);
       lazy_softmax::exponentiate_in_place(s_reg, rows, scores(j));  // beside a product, in machine code too
       // What stands before this wait stays before the one that follows
@@ -396,9 +451,11 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
     } else {
       wgmma_wait<0>(o_reg);
       release(smem.v_empty[before.place]);
-      if (above) lazy_softmax::raise(s_reg, o_reg, rows, state);
+      if (above) raise();
       lazy_softmax::watch_rows(state, rows, o_reg);
+      const bool there = next_is_there(last);
       lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
+      if (!there) wait_for_next(last);
     }
   }
 
