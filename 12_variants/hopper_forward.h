@@ -406,14 +406,14 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
   lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(first));
 
   // The next K, unless this tile is the last, and this V: whether they are there, without waiting; and the wait
-  Ring<stages<D, X>> next = ring;
+  [[maybe_unused]] Ring<stages<D, X>> next = ring;
   next.advance();
   [[maybe_unused]] const auto next_is_there = [&](bool last) {
     const bool v_is_there = mbarrier_test(&smem.v_full[ring.place], ring.parity);
     const bool k_is_there = mbarrier_test(&smem.k_full[next.place], next.parity);
     return v_is_there && (k_is_there || last);
   };
-  const auto wait_for_next = [&](bool last) {
+  [[maybe_unused]] const auto wait_for_next = [&](bool last) {
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
     if (!last) mbarrier_wait(&smem.k_full[next.place], next.parity);
   };
@@ -422,10 +422,14 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
 #pragma unroll 1
   for (int step = own.start + 1; step < own.stop; step++) {
     [[maybe_unused]] const bool last = step + 1 == own.stop;
-    if constexpr (!o_first<D, consumers, X>) wait_for_next(false);
     const Ring<stages<D, X>> before = ring;
-    ring = next;
-    next.advance();
+    ring.advance();
+    if constexpr (o_first<D, consumers, X>) {
+      next.advance();
+    } else {
+      mbarrier_wait(&smem.k_full[ring.place], ring.parity);
+      mbarrier_wait(&smem.v_full[before.place], before.parity);
+    }
     watch_step("1. S = Q K^T; beside it O += P V of the tile before");
     wgmma_fence();
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);

@@ -133,6 +133,7 @@ class Order(unittest.TestCase):
     def test_a_line_without_exponentials(self):
         self.assertEqual(order.misplaced(IN_ORDER, ["a/mine.cu:8"]),
                          ["a/mine.cu:8: the machine code has no exponential of this line"])
+        self.assertEqual(order.misplaced(IN_ORDER, ["a/mine.h:8"]), [])  # other sources have it
 
 
 class LinearPrograms(unittest.TestCase):
