@@ -92,10 +92,14 @@ constexpr int Bc = X::blocks ? BlockMask::tile : 8192 / D;
 template <int D, class X>
 constexpr int stages = 32768 / (D * Bc<D, X>);
 
-// Whether O is awaited before the exponentials, as `beside` does: beside them P is rounded then, and the next K and V
-// are asked for. Each of these is what was fastest (In depth, "Which order?").
+// Whether O is awaited before the exponentials, as `beside` does, and P rounded beside them. Each of these is what was
+// fastest (In depth, "Which order?"). But for block masks the next K and V are asked for there, too.
+template <class X>
+constexpr bool is_linear = std::is_same_v<typename X::Score, Linear> && !X::blocks;
 template <int D, int consumers, class X>
-constexpr bool o_first = std::is_same_v<typename X::Score, Linear> ? D == 64 || X::window || consumers == 2 : D == 128;
+constexpr bool o_first = is_linear<X> ? D == 64 || X::window || consumers == 2 : D == 128;
+template <int D, int consumers, class X>
+constexpr bool asks = o_first<D, consumers, X> && !X::blocks;
 
 // A tile of rows, and whose it is: over all batches, or of a packed sequence and where that begins.
 struct Work {
@@ -356,13 +360,12 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
       return keys.tile;
     }
   };
-  constexpr bool paired = std::is_same_v<typename X::Score, Linear>;
-  RegisterPair m;
-  if constexpr (paired) m.keep(rows.m[0]);
+  [[maybe_unused]] RegisterPair m;
+  if constexpr (is_linear<X>) m.keep(rows.m[0]);
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
     watch_step("2. x = score(S) - m; m rises only if it must; P = 2^x");
-    if constexpr (paired) m.give(rows.m[0]);
+    if constexpr (is_linear<X>) m.give(rows.m[0]);
     watch("S", scores(j), s_reg, p.scale);
     const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j * Bc);
     hide<X>(s_reg, p, of_warp, first_row, j * Bc);
@@ -373,11 +376,11 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
   // m rises, and l and O follow; or O does later
   const auto raise = [&] {
     lazy_softmax::raise(s_reg, o_reg, rows, state);
-    if constexpr (paired) m.keep(rows.m[0]);
+    if constexpr (is_linear<X>) m.keep(rows.m[0]);
   };
   [[maybe_unused]] const auto raise_max = [&](float(&correction)[1][2]) {
     lazy_softmax::raise_max(s_reg, rows, correction, state);
-    if constexpr (paired) m.keep(rows.m[0]);
+    if constexpr (is_linear<X>) m.keep(rows.m[0]);
   };
   // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
@@ -417,14 +420,14 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
     mbarrier_wait(&smem.v_full[ring.place], ring.parity);
     if (!last) mbarrier_wait(&smem.k_full[next.place], next.parity);
   };
-  if constexpr (o_first<D, consumers, X>) wait_for_next(own.start + 1 >= own.stop);
+  if constexpr (asks<D, consumers, X>) wait_for_next(own.start + 1 >= own.stop);
 
 #pragma unroll 1
   for (int step = own.start + 1; step < own.stop; step++) {
     [[maybe_unused]] const bool last = step + 1 == own.stop;
     const Ring<stages<D, X>> before = ring;
     ring.advance();
-    if constexpr (o_first<D, consumers, X>) {
+    if constexpr (asks<D, consumers, X>) {
       next.advance();
     } else {
       mbarrier_wait(&smem.k_full[ring.place], ring.parity);
@@ -436,8 +439,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     const int j = keys_of(step);
     wgmma_wait<1>(s_reg);
-    if constexpr (o_first<D, consumers, X>)
-      mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over, as in `beside`
+    if constexpr (asks<D, consumers, X>) mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over, as in `beside`
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     if constexpr (!o_first<D, consumers, X>) {
@@ -457,7 +459,8 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
       release(smem.v_empty[before.place]);
       if (above) raise();
       lazy_softmax::watch_rows(state, rows, o_reg);
-      const bool there = next_is_there(last);
+      bool there = true;
+      if constexpr (asks<D, consumers, X>) there = next_is_there(last);
       lazy_softmax::exponentiate<T>(p_reg, s_reg, rows, scores(j));
       if (!there) wait_for_next(last);
     }
