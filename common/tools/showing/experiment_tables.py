@@ -293,6 +293,43 @@ def columns_with_a_window(of: Quantities) -> str:
     return markdown(rows)
 
 
+ORDERS = "2026-11-30-12-orders.json"
+
+
+def orders_of_12(of: Quantities) -> str:
+    rows = [["", "after", "before", "before, m in a pair", "before, in turns"]]
+    for head_dim in (64, 128):
+        for kind, words in (("plain", "no extra"), ("window", "a window of 1024"), ("softcap", "a softcap of 20"),
+                            ("alibi", "ALiBi")):
+            at: dict[str, Any] = {"kind": kind, "head_dim": head_dim, "seq_q": 16384}
+
+            def elsewhere(kernel: str, at: dict[str, Any] = at) -> str:
+                """Of another run, scaled by what both have."""
+                return known(lambda: of.entry(ORDERS, "us", "turns", kernel=kernel, **at)
+                             / of.entry(ORDERS, "us", "turns", kernel="O after", **at)
+                             * of.entry(ORDERS, "us", "points", kernel="O after", **at), lambda value: f"{value:.0f}")
+
+            cells = [_cell(of, ORDERS, "us", "points", text=".0f", kernel=kernel, **at)
+                     for kernel in ("O after", "O before", "O before, m in a pair")]
+            if (head_dim, kind) == (128, "plain"):
+                cells[1] = elsewhere("O before")
+            rows.append([f"D = {head_dim}, {words}", *cells, elsewhere("O before, in turns")])
+    return markdown(rows)
+
+
+def two_registers(of: Quantities) -> str:
+    kernels = (("13, 9", "with", "registers"), ("12, 10", "with", "registers_again"),
+               ("10, 9", "without", "registers"), ("11, 10", "without", "registers_again"),
+               ("8, 9", "with", "registers"), ("2, 3", "with", "registers"), ("4, 5", "beside", "registers"))
+    rows = [["registers of the two m", "of", "µs"]]
+    for registers, end, run in kernels:
+        rows.append(["R" + registers.replace(", ", ", R"),
+                     {"with": "this chapter", "without": "this chapter without its sink",
+                      "beside": "chapter 10's `beside`"}[end],
+                     _cell(of, ORDERS, "us", run, text=".0f", kernel=registers, end=end, seq_q=16384, causal=False)])
+    return markdown(rows)
+
+
 BESIDE = "2026-11-30-10-beside.json"
 
 
@@ -459,6 +496,7 @@ EXPERIMENTS: dict[str, Callable[[Quantities], str]] = {
     "tried in 10": tried_in_10, "heads in a round": heads_in_a_round,
     "heads in a round with a window": heads_with_a_window,
     "columns with a window": columns_with_a_window,
+    "orders of chapter 12": orders_of_12, "two registers": two_registers,
     "ways through a step": ways_through_a_step, "loops at D = 64": loops_at_64,
     "decode in short": decode_in_short,
     "decode, one query": decode_points,
