@@ -13,6 +13,7 @@
 //                      S(j), then O += P V(j-1) starts
 //                      x = score(S(j)) - m, while P V(j-1) runs
 //                      P = 2^x, and O is there, and follows m, in either order       -> v_empty
+//                      (where O is first, v_full(j) and k_full(j+1) are asked for beside P = 2^x)
 //                      O / l, with the sink   to shared memory, where Q was          -> o_full
 //
 // Views: a tensor map takes any strides, so they are the map's, and no thread computes with them. Heads and batches
@@ -92,8 +93,8 @@ constexpr int Bc = X::blocks ? BlockMask::tile : 8192 / D;
 template <int D, class X>
 constexpr int stages = 32768 / (D * Bc<D, X>);
 
-// Whether O is awaited before the exponentials, as `beside` does, and P rounded beside them. Each of these is what was
-// fastest (In depth, "Which order?"). But for block masks the next K and V are asked for there, too.
+// Whether O is awaited before the exponentials, as `beside` does, and P rounded beside them, chosen by measurements
+// with 16,384 keys (In depth, "Which order?"). But for block masks the next K and V are asked for there, too.
 template <class X>
 constexpr bool is_linear = std::is_same_v<typename X::Score, Linear> && !X::blocks;
 template <int D, int consumers, class X>
@@ -276,7 +277,7 @@ __device__ __forceinline__ void load(Shared<T, D, consumers, X>& smem, const For
 }
 
 // The m of a lane's two rows between two tiles, as one 64-bit value: that has an even register and the odd one behind
-// it. Left to itself, ptxas takes two odd ones at D = 64, and with the same instructions the loop takes 4 to 5% longer.
+// it. Left to itself, ptxas takes two odd ones at D = 64, and with the same instructions the loop takes 3 to 5% longer.
 // Nobody knows why (In depth, "Which order?").
 class RegisterPair {
  public:
@@ -439,7 +440,8 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
     start_sum<D, Bc>(o_reg, p_reg, smem.v[before.place]);
     const int j = keys_of(step);
     wgmma_wait<1>(s_reg);
-    if constexpr (asks<D, consumers, X>) mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over, as in `beside`
+    if constexpr (asks<D, consumers, X>)
+      mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over; no result depends on it
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     if constexpr (!o_first<D, consumers, X>) {
