@@ -49,8 +49,11 @@ HALF_PROBLEM = ["--heads=1", "--seq-q=700", "--seq-k=300", "--head-dim=64", "--n
 CLUSTER_PROBLEM = ["--heads=1", "--seq-q=300", "--head-dim=128", "--causal"]
 # Of the list of packed sequences: more of them than its thread blocks count at a time.
 PACKED_PROBLEM = ["--packed", "--batch=300", "--heads=1", "--seq-q=2", "--head-dim=64", "--causal"]
-# Of block masks: so many tiles that every buffer is used again.
-BLOCKS_PROBLEM = ["--block-mask=prefix", "--heads=1", "--seq-q=520", "--seq-k=800", "--head-dim=64", "--no-causal"]
+# Of block masks: so many tiles that every buffer is used again, and the other head dim.
+BLOCKS_PROBLEMS = [["--block-mask=prefix", "--heads=1", "--seq-q=520", "--seq-k=800", "--head-dim=64", "--no-causal"],
+                   ["--block-mask=prefix", "--heads=1", "--seq-q=130", "--seq-k=300", "--head-dim=128", "--no-causal"]]
+# Of backwards with windows: keys that no query sees.
+UNSEEN_PROBLEM = ["--window=16,0", "--heads=1", "--seq-q=100", "--seq-k=700", "--head-dim=64", "--no-causal"]
 # Of kernels for wide heads.
 WIDE_PROBLEMS = [["--heads=1", "--seq-q=70", "--seq-k=200", "--head-dim=256", "--no-causal"],
                  ["--heads=1", "--seq-q=150", "--seq-k=40", "--head-dim=256", "--causal"],
@@ -113,7 +116,8 @@ def problems(source: Path, rungs: dict) -> list:
     some = some + ([HALF_PROBLEM] if "by_dtype_and_head_dim<64>" in source.read_text() and "_backward" in source.stem else [])
     some = some + ([CLUSTER_PROBLEM] if "cluster_sync(" in source.read_text() else [])
     some = some + ([PACKED_PROBLEM] if "    list_tiles(" in source.read_text() else [])
-    some = some + ([BLOCKS_PROBLEM] if "X::blocks" in source.read_text() or "check_tiles(" in source.read_text() else [])
+    some = some + (BLOCKS_PROBLEMS if "X::blocks" in source.read_text() or "check_tiles(" in source.read_text() else [])
+    some = some + ([UNSEEN_PROBLEM] if "work.queries.start >= work.queries.stop" in source.read_text() else [])
     if is_wide(source):
         rung = [name for name, rung in rungs.items() if rung[source.stem]][-1]
         return [[f"--rung={rung}", f"--direction={source.stem}", *problem] for problem in WIDE_PROBLEMS]
