@@ -195,7 +195,7 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers>& smem, const Prob
     start_product<Br, D, Bc>(s_reg, q_rows, smem.k[ring.place]);
     start_sum<D, Bc>(o_reg, p_reg, smem.v[place_before]);
     wgmma_wait<1>(s_reg);
-    mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // is over already; without it nothing is gained (In depth)
+    mbarrier_wait(&smem.k_full[ring.place], ring.parity);  // over: no result depends on it, but time (In depth)
     release(smem.k_empty[ring.place]);
     const bool above = make_x(j);
     wgmma_wait<0>(o_reg);
