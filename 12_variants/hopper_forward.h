@@ -93,12 +93,14 @@ constexpr int Bc = X::blocks ? BlockMask::tile : 8192 / D;
 template <int D, class X>
 constexpr int stages = 32768 / (D * Bc<D, X>);
 
-// Whether O is awaited before the exponentials, as `beside` does, and P rounded beside them, chosen by measurements
-// with 16,384 keys (In depth, "Which order?"). But for block masks the next K and V are asked for there, too.
+// Which order, chosen by measurements with 16,384 keys (In depth, "Which order?"). Block masks are apart: they take
+// longer with the new one where a row of tiles is short.
 template <class X>
-constexpr bool is_linear = std::is_same_v<typename X::Score, Linear> && !X::blocks;
+constexpr bool plain_score = std::is_same_v<typename X::Score, Linear> && !X::blocks;
+// O is awaited before the exponentials, as in `beside`, and P is rounded beside them.
 template <int D, int consumers, class X>
-constexpr bool o_first = is_linear<X> ? D == 64 || X::window || consumers == 2 : D == 128;
+constexpr bool o_first = plain_score<X> ? D == 64 || X::window || consumers == 2 : D == 128;
+// The next K and V are asked for beside them, too.
 template <int D, int consumers, class X>
 constexpr bool asks = o_first<D, consumers, X> && !X::blocks;
 
@@ -276,8 +278,8 @@ __device__ __forceinline__ void load(Shared<T, D, consumers, X>& smem, const For
   }
 }
 
-// The m of a lane's two rows between two tiles, as one 64-bit value: that has an even register and the odd one behind
-// it. Left to itself, ptxas takes two odd ones at D = 64, and with the same instructions the loop takes 3 to 5% longer.
+// The m of a lane's two rows between two tiles, as one 64-bit value: it has an even register and the odd one behind it.
+// Left to itself, ptxas takes two odd ones at D = 64, and the loop takes 3 to 5% longer, with the same instructions.
 // Nobody knows why (In depth, "Which order?").
 class RegisterPair {
  public:
@@ -362,11 +364,11 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
     }
   };
   [[maybe_unused]] RegisterPair m;
-  if constexpr (is_linear<X>) m.keep(rows.m[0]);
+  if constexpr (plain_score<X>) m.keep(rows.m[0]);
   // x in place of S, and whether m has to rise for it
   const auto make_x = [&](int j) {
     watch_step("2. x = score(S) - m; m rises only if it must; P = 2^x");
-    if constexpr (is_linear<X>) m.give(rows.m[0]);
+    if constexpr (plain_score<X>) m.give(rows.m[0]);
     watch("S", scores(j), s_reg, p.scale);
     const bool above = subtract_max(s_reg, rows, score, first_row + p.seq_k - p.seq_q - j * Bc);
     hide<X>(s_reg, p, of_warp, first_row, j * Bc);
@@ -377,11 +379,11 @@ __device__ __forceinline__ void attend(Shared<T, D, consumers, X>& smem, Problem
   // m rises, and l and O follow; or O does later
   const auto raise = [&] {
     lazy_softmax::raise(s_reg, o_reg, rows, state);
-    if constexpr (is_linear<X>) m.keep(rows.m[0]);
+    if constexpr (plain_score<X>) m.keep(rows.m[0]);
   };
   [[maybe_unused]] const auto raise_max = [&](float(&correction)[1][2]) {
     lazy_softmax::raise_max(s_reg, rows, correction, state);
-    if constexpr (is_linear<X>) m.keep(rows.m[0]);
+    if constexpr (plain_score<X>) m.keep(rows.m[0]);
   };
   // This warp no longer needs the buffer that the mbarrier guards.
   const auto release = [&](Mbarrier& empty) {
