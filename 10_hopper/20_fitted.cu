@@ -26,7 +26,6 @@
 // Expected limit: as for ahead, and with few tiles the start and the end of the kernel, about 6 us.
 #include <algorithm>
 #include <climits>
-#include <cmath>
 #include <cstdint>
 
 #include "attention/dispatch.h"
@@ -314,14 +313,10 @@ __global__ void take_none(int* taken) {
 // The number of consumers with which the tiles of all rows should be done first.
 int consumers_for(const Problem& p) {
   const auto ends = [&](int consumers) {
-    const double tiles = double(p.batch) * p.heads * ceil_div(p.seq_q, wgmma_rows * consumers);
-    // Without a mask all tiles take equally long, and a last round that is not full takes as long as any other. Under
-    // the causal mask the short tiles come last, and fill it.
-    const double rounds = p.mask == attention::Mask::none ? std::ceil(tiles / multiprocessors())
-                                                          : std::max(1.0, tiles / multiprocessors());
     // A tile's time, as a share of that with three consumers. With one it is more than a third, since K and V come to
     // shared memory as often.
-    return rounds * (consumers == 3 ? 1 : consumers == 2 ? 0.75 : 0.57);
+    const double share = consumers == 3 ? 1 : consumers == 2 ? 0.8 : 0.6;
+    return attention::rounds_of_tiles(p, wgmma_rows * consumers) * share;
   };
   int best = 3;
   for (int consumers = 2; consumers > 0; consumers--)

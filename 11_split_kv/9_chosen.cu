@@ -19,6 +19,7 @@
 
 #include "attention/key_parts.h"
 #include "attention/rung.h"
+#include "attention/schedule.h"
 #include "device/limits.h"
 
 namespace causal_earlystop {
@@ -44,19 +45,19 @@ using attention::Problem;
 bool is_wide(const Problem& p) { return p.head_dim > 128; }
 
 // Microseconds for 1000 keys: of a round of `prompt` with tiles of 64, 128 and 192 rows (for wide heads, of 128
-// rows: with up to 64 queries, and with more); of a tile of 192 rows of `even`, 128 of wide heads, where K and V fit
-// into the L2 cache, and where they do not; and of a round of `warpgroup` with a thread block on each multiprocessor,
-// and with two. They are fitted to what 334 problems took on an H200 (2026-11-24-11-rates.json): at five of them the
-// choice takes more than 1.03 times as long as the fastest, and at none more than 1.05. `beside`, which chapter 10
-// has since, takes a few percent less than `prompt`.
+// rows: with up to 64 queries, and with more); of a tile of 192 rows of `even`, 128 of wide heads, that is given out
+// whole, or finds K and V in the L2 cache, and of one that does not; and of a round of `warpgroup` with a thread block
+// on each multiprocessor, and with two. They are fitted to what 343 problems took on an H200, launch by launch and back
+// to back (2026-12-01-11-rates.json): at ten of them the choice takes more than 1.03 times as long as the fastest, and
+// at none more than 1.09.
 struct Rates {
   double prompt[3], even[2], warpgroup[2];
 };
 Rates rates_of(int head_dim) {
-  if (head_dim <= 64) return {{6.3, 12, 12.8}, {14.9, 14.6}, {9.8, 9.8}};
-  if (head_dim <= 128) return {{9.3, 11.9, 14.3}, {15.4, 16}, {8.6, 14}};
-  if (head_dim <= 192) return {{10.3, 14.8}, {19.6, 22.1}};
-  return {{13.6, 21}, {27.2, 30.2}};
+  if (head_dim <= 64) return {{6.2, 8.8, 12.1}, {13, 12.8}, {9.4, 9.4}};
+  if (head_dim <= 128) return {{9.4, 12.9, 15.4}, {15.9, 16.8}, {9.6, 15.9}};
+  if (head_dim <= 192) return {{11.9, 16.2}, {17.1, 23.5}};
+  return {{15.2, 20.8}, {23.9, 32.4}};
 }
 
 // About how long each takes for more than 16 rows a kv head, in microseconds.
@@ -65,15 +66,16 @@ struct Times {
 };
 
 Times times_of(const Problem& p) {
-  constexpr double prompt_start = 4.6, even_start = 18, warpgroup_start = 8.2;  // and end
+  constexpr double prompt_start = 4.7, even_start = 23, warpgroup_start = 10.7;  // and end
   const Rates rates = rates_of(p.head_dim);
   const double processors = multiprocessors(), keys = p.seq_k / 1000.;
-  const int rows = key_parts::group_rows(p), heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
+  const int rows = key_parts::group_rows(p), kv_heads = p.batch * p.kv_heads;
   const auto prompt = [&](int tile_rows, double rate) {
-    return prompt_start + std::ceil(heads * ceil_div(p.seq_q, tile_rows) / processors) * rate * keys;
+    return prompt_start + attention::rounds_of_tiles(p, tile_rows) * rate * keys;
   };
   const bool from_memory = 4. * kv_heads * p.seq_k * p.head_dim > l2_bytes();
-  const double even = kv_heads * ceil_div(rows, is_wide(p) ? 128 : 192) / processors * rates.even[from_memory] * keys;
+  const double share = kv_heads * ceil_div(rows, is_wide(p) ? 128 : 192) / processors, whole = std::ceil(share) - 1;
+  const double even = (whole * rates.even[0] + (share - whole) * rates.even[from_memory]) * keys;
   if (is_wide(p)) return {INFINITY, even_start + even, prompt(128, rates.prompt[p.seq_q > 64])};
 
   const int tiles = kv_heads * ceil_div(rows, 64), parts = warpgroup_parts(p);
@@ -88,8 +90,9 @@ const Forward& chosen_for(const Problem& p) {
   const int rows = key_parts::group_rows(p);
   if (rows <= low_rows && !is_wide(p)) return tall.forward;
   if (even.forward.unsupported(p).empty()) {
-    // With half as many queries as keys, or more, under the causal mask tiles differ: `prompt` takes the longest first.
-    if (p.mask == attention::Mask::causal && 2 * p.seq_q >= p.seq_k) return hopper::chosen.forward.chooses(p);
+    // With half as many queries as keys, or more, whole tiles fill most rounds; under the causal mask they differ, and
+    // `prompt` takes the longest first.
+    if (2 * p.seq_q >= p.seq_k) return hopper::chosen.forward.chooses(p);
     const Times times = times_of(p);
     const double split = std::min(times.warpgroup, times.even);
     if (times.prompt < split) return hopper::chosen.forward.chooses(p);

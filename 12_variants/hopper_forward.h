@@ -582,17 +582,9 @@ inline bool ends(const Problem& p) {
 // Whether the tiles of all rows should be done first with two consumers. (With one, chapter 10 has a kernel, too. It
 // would be half as much machine code again here, for problems that do not fill the GPU.)
 inline bool two_consumers(const Problem& p) {
-  const bool equal = !ends(p) || (p.window_left >= 0 && p.window_left < p.seq_k);
-  const auto done = [&](int consumers) {
-    const double tiles = double(p.batch) * p.heads * ceil_div(p.seq_q, wgmma_rows * consumers);
-    // If all tiles take equally long, or nearly all, a last round that is not full takes as long as any other. If they
-    // do not, the short ones come last, and fill it.
-    const double rounds = equal ? std::ceil(tiles / multiprocessors()) : std::max(1.0, tiles / multiprocessors());
-    // A tile's time, as a share of that with three consumers. With two it is more than two thirds, since K and V come
-    // to shared memory as often.
-    return rounds * (consumers == 3 ? 1 : 0.75);
-  };
-  return done(2) < done(3);
+  // A tile's time, as a share of that with three consumers. With two it is more than two thirds, since K and V come to
+  // shared memory as often.
+  return 0.8 * attention::rounds_of_tiles(p, 2 * wgmma_rows) < attention::rounds_of_tiles(p, 3 * wgmma_rows);
 }
 
 template <class T, int D, int consumers, class X>

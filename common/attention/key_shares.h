@@ -1,5 +1,5 @@
-// The list of all tiles of keys, cut into equal shares (chapter 11, 8_even.cu). First in the list are the tiles for the
-// first Br rows of a kv head's queries, then those for the next rows, then the next kv head's. A share begins anywhere.
+// The list of all tiles of keys, in equal shares (chapter 11, 8_even.cu). First in the list are the tiles for the first
+// Br rows of a kv head's queries, then those for the next rows, then the next kv head's.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,43 @@ struct Piece {
   __device__ bool whole() const { return end - begin == all; }
 };
 
-// The list of all tiles of keys, and the shares of it.
+// The shares of the list, one for each block. The first rows of the list are given out whole, a tile of rows to each
+// block in turn, as long as something is left for every block: so all blocks begin with the first keys, and those of a
+// kv head find them in the L2 cache. The rest of the list is cut so that all shares are equal, wherever the cuts fall:
+// between two keys of a row, too.
 template <int Br, int Bc>
 struct Shares {
   Problem p;
   int row_tiles;        // of a kv head
   int64_t head_length;  // of the part of the list that one kv head has
   int blocks;           // shares
+  int rounds;           // whole tiles of rows that each block gets
+
+  // Where in the list the rest of a block's share begins; and where the list ends. An argument of its own, the last:
+  // beside so large an array, nvcc loads the scale between two products, and the loop takes a tenth longer.
+  struct Cuts {
+    static constexpr int most_blocks = 256;
+    int64_t at[most_blocks + 1];
+  };
 
   Shares(const Problem& problem) : p(problem), row_tiles(ceil_div(group_rows(p), Br)), head_length(0) {
-    for (int tile = 0; tile < row_tiles; tile++) head_length += keys_of(tile);
-    blocks = int(std::min<int64_t>(multiprocessors(), length()));
+    int longest = 0;
+    for (int tile = 0; tile < row_tiles; tile++)
+      head_length += keys_of(tile), longest = std::max(longest, keys_of(tile));
+    blocks = int(std::min<int64_t>({multiprocessors(), Cuts::most_blocks, length()}));
+    rounds = int((length() / blocks - 1) / longest);
+  }
+
+  Cuts cuts() const {
+    Cuts cuts;
+    int64_t given = 0;  // what is given out whole; then, of it, what this block and those after it have
+    for (int tile = 0; tile < rounds * blocks; tile++) given += keys_of(tile % row_tiles);
+    for (int block = 0; block < blocks; block++) {
+      cuts.at[block] = length() * block / blocks + given;
+      for (int round = 0; round < rounds; round++) given -= keys_of((round * blocks + block) % row_tiles);
+    }
+    cuts.at[blocks] = length();
+    return cuts;
   }
 
   __host__ __device__ int64_t length() const { return head_length * p.batch * p.kv_heads; }
@@ -38,9 +64,11 @@ struct Shares {
     return seen > 0 ? ceil_div(seen, Bc) : 1;
   }
 
-  // Where a block's share begins, and whose share a place in the list is in.
-  __host__ __device__ int64_t begin_of(int block) const { return length() * block / blocks; }
-  __device__ int owner_of(int64_t at) const { return int(((at + 1) * blocks - 1) / length()); }
+  // The tile of rows that a block gets whole in this round.
+  __device__ Piece whole(int block, int round) const {
+    const int index = round * blocks + block, tile = index % row_tiles, all = keys_of(tile);
+    return {index / row_tiles, tile * Br, 0, all, all};
+  }
 
   // The piece that begins at `at`, in a share that ends at `end`; false if that is the end.
   __device__ bool get(Piece& piece, int64_t at, int64_t end) const {

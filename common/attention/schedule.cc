@@ -1,6 +1,7 @@
 #include "attention/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "device/launch.h"
 #include "device/limits.h"
@@ -49,6 +50,15 @@ int kv_heads_that_share_the_l2(const Problem& p) {
   }
   while (round < kv_heads && 2 * round * head_bytes <= room && 2 * round <= together) round *= 2;
   return std::min(kv_heads, round);
+}
+
+double rounds_of_tiles(const Problem& p, int Br) {
+  const double rounds = double(p.batch) * p.heads * ceil_div(p.seq_q, Br) / multiprocessors();
+  if (rounds <= 1) return 1;
+  const auto keys = [&](int i) { return std::max(1, p.keys_of(i).end - p.keys_of(i).first); };
+  // The last round has the first rows, and the last of these have its longest tile.
+  const double missing = std::ceil(rounds) - rounds, row = (1 - missing) / rounds * p.seq_q;
+  return missing == 0 ? rounds : rounds + missing * keys(int(row)) / keys(p.seq_q - 1);
 }
 
 }  // namespace attention

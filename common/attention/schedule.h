@@ -21,6 +21,11 @@ int heads_in_a_round(const Problem& problem);
 int heads_that_run_together(const Problem& problem);
 int kv_heads_that_share_the_l2(const Problem& problem);
 
+// How many tiles of Br query rows a multiprocessor does one after another until all are done, in tiles of the average
+// length. A last round that is not full takes as long as any other if its tiles are as long: without a mask, and nearly
+// so for a few queries after many keys. If rows see fewer keys the earlier they are, the short tiles come last.
+double rounds_of_tiles(const Problem& problem, int Br);
+
 #if defined(WORKBOOK_SIMT) || defined(__CUDACC__)
 
 struct Tile {
