@@ -3,9 +3,9 @@
 // The work is a list of tiles of keys: those of the first Br = 192 rows of a kv head's queries (128 of wide heads,
 // whose blocks have two consumers), then of the next rows, then of the next kv head. Each multiprocessor has a thread
 // block, and each block a share of the list. As many rows as there are for all blocks alike are given out whole, with
-// all their keys. The rest of the list is cut so that all shares are equal. There a share may begin and end anywhere:
-// with the last keys of some rows, perhaps, then all keys of the next rows, then the first keys of other rows. Each of
-// these, and each whole tile of rows, is a piece. What is done by whom, and who waits for whom, for every piece:
+// all their keys. The rest of the list is cut into equal parts. There a share may begin and end anywhere: with the last
+// keys of some rows, perhaps, then all keys of the next rows, then the first keys of other rows. Each of these, and
+// each whole tile of rows, is a piece. What is done by whom, and who waits for whom, for every piece:
 //
 //   producer, warp 0   the piece, and its Q   waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -236,8 +236,8 @@ __global__ void __launch_bounds__(Shape<D>::threads, 1)
             const __grid_constant__ TensorMap o_map,  // of O, as of Q
             typename Shape<D>::Shares shares,
             Parts parts,  // [blocks][2] of rows whose keys are in several pieces
-            float* lse,   // [B, H, Nq], of the others
-            const __grid_constant__ typename Shape<D>::Shares::Cuts cuts) {
+            float* lse)   // [B, H, Nq], of the others
+{
   constexpr int stages = Shape<D>::stages, queries = Shape<D>::queries, consumers = Shape<D>::consumers;
   Shared<T, D>& smem = *dynamic_shared<Shared<T, D>, tile_alignment>();
   if (threadIdx.x == 0) {
@@ -271,8 +271,8 @@ __global__ void __launch_bounds__(Shape<D>::threads, 1)
         q.advance();
       };
       for (int round = 0; round < shares.rounds; round++) start(shares.whole(blockIdx.x, round));
-      int64_t at = cuts.at[blockIdx.x];
-      const int64_t end = cuts.at[blockIdx.x + 1];
+      int64_t at = shares.begin_of(blockIdx.x);
+      const int64_t end = shares.begin_of(blockIdx.x + 1);
       for (; shares.get(piece, at, end); at += piece.end - piece.begin) start(piece);
       mbarrier_wait(&smem.q_empty[q.place], q.parity ^ 1);
       smem.piece[q.place] = {};
@@ -298,22 +298,20 @@ __global__ void __launch_bounds__(Shape<D>::threads, 1)
 // Each share but the first has thread blocks here. They have work if the share begins within a tile of rows, and is the
 // first to begin there: then they merge the pieces of these rows.
 template <class T, int D>
-__global__ void __launch_bounds__(32 * merge_rows)
-    merge_pieces(typename Shape<D>::Shares shares,
-                 Parts parts,  // [blocks][2]
-                 T* o,         // [B, H, Nq, D]
-                 float* lse,   // [B, H, Nq]
-                 const __grid_constant__ typename Shape<D>::Shares::Cuts cuts) {
+__global__ void __launch_bounds__(32 * merge_rows) merge_pieces(typename Shape<D>::Shares shares,
+                                                                Parts parts,  // [blocks][2]
+                                                                T* o,         // [B, H, Nq, D]
+                                                                float* lse)   // [B, H, Nq]
+{
   constexpr int Br = Shape<D>::Br, columns = D / 32, tile_blocks = Br / merge_rows;
   constexpr int together = 8;  // pieces of O that are on their way to a warp
   __shared__ Piece piece;
   __shared__ int first, last;  // the shares in which the rows' pieces are
   const int share = blockIdx.x / tile_blocks + 1, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
-    const int64_t at = cuts.at[share];
+    const int64_t at = shares.begin_of(share);
     shares.get(piece, at, shares.length());
-    for (first = share - 1; cuts.at[first] > at - piece.begin;) first--;
-    for (last = share; cuts.at[last + 1] < at - piece.begin + piece.all;) last++;
+    first = shares.owner_of(at - piece.begin), last = shares.owner_of(at - piece.begin + piece.all - 1);
   }
   grid_dependency_wait();  // the pieces have been written
   __syncthreads();         // and these rows are known
@@ -363,16 +361,14 @@ void run(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
     const auto [q, k, v, o] = attention::tensors_of<T>(args);
     const int kv_heads = p.batch * p.kv_heads, rows = group_rows(p);
     const typename S::Shares shares(p);
-    const auto cuts = shares.cuts();
     const Parts parts(args.workspace, shares.blocks, S::Br, D);
     launch(forward<T, D>, {unsigned(shares.blocks), S::threads, sizeof(Shared<T, D>), stream},
            tile_map<D>(q, kv_heads, rows, S::Br), tile_map<D>(k, kv_heads, p.seq_k, S::Bc),
-           tile_map<D>(v, kv_heads, p.seq_k, S::Bc), tile_map<D>(o, kv_heads, rows, S::Br), shares, parts, args.lse,
-           cuts);
+           tile_map<D>(v, kv_heads, p.seq_k, S::Bc), tile_map<D>(o, kv_heads, rows, S::Br), shares, parts, args.lse);
     if (shares.blocks > 1)
       launch_dependent(merge_pieces<T, D>,
                        {unsigned(shares.blocks - 1) * (S::Br / merge_rows), 32 * merge_rows, 0, stream}, shares, parts,
-                       o, args.lse, cuts);
+                       o, args.lse);
   });
 }
 

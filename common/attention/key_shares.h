@@ -18,8 +18,8 @@ struct Piece {
 
 // The shares of the list, one for each block. The first rows of the list are given out whole, a tile of rows to each
 // block in turn, as long as something is left for every block: so all blocks begin with the first keys, and those of a
-// kv head find them in the L2 cache. The rest of the list is cut so that all shares are equal, wherever the cuts fall:
-// between two keys of a row, too.
+// kv head find them in the L2 cache. The rest of the list is cut into equal parts, wherever the cuts fall: between two
+// keys of a row, too.
 template <int Br, int Bc>
 struct Shares {
   Problem p;
@@ -27,32 +27,16 @@ struct Shares {
   int64_t head_length;  // of the part of the list that one kv head has
   int blocks;           // shares
   int rounds;           // whole tiles of rows that each block gets
-
-  // Where in the list the rest of a block's share begins; and where the list ends. An argument of its own, the last:
-  // beside so large an array, nvcc loads the scale between two products, and the loop takes a tenth longer.
-  struct Cuts {
-    static constexpr int most_blocks = 256;
-    int64_t at[most_blocks + 1];
-  };
+  int64_t given_out;    // of the list, as whole tiles
 
   Shares(const Problem& problem) : p(problem), row_tiles(ceil_div(group_rows(p), Br)), head_length(0) {
     int longest = 0;
     for (int tile = 0; tile < row_tiles; tile++)
       head_length += keys_of(tile), longest = std::max(longest, keys_of(tile));
-    blocks = int(std::min<int64_t>({multiprocessors(), Cuts::most_blocks, length()}));
+    blocks = int(std::min<int64_t>(multiprocessors(), length()));
     rounds = int((length() / blocks - 1) / longest);
-  }
-
-  Cuts cuts() const {
-    Cuts cuts;
-    int64_t given = 0;  // what is given out whole; then, of it, what this block and those after it have
-    for (int tile = 0; tile < rounds * blocks; tile++) given += keys_of(tile % row_tiles);
-    for (int block = 0; block < blocks; block++) {
-      cuts.at[block] = length() * block / blocks + given;
-      for (int round = 0; round < rounds; round++) given -= keys_of((round * blocks + block) % row_tiles);
-    }
-    cuts.at[blocks] = length();
-    return cuts;
+    given_out = rounds * blocks / row_tiles * head_length;
+    for (int tile = 0; tile < rounds * blocks % row_tiles; tile++) given_out += keys_of(tile);
   }
 
   __host__ __device__ int64_t length() const { return head_length * p.batch * p.kv_heads; }
@@ -70,7 +54,13 @@ struct Shares {
     return {index / row_tiles, tile * Br, 0, all, all};
   }
 
-  // The piece that begins at `at`, in a share that ends at `end`; false if that is the end.
+  // Where a block's part of the rest begins, and whose part a place in the list is in.
+  __host__ __device__ int64_t begin_of(int block) const { return given_out + (length() - given_out) * block / blocks; }
+  __device__ int owner_of(int64_t at) const {
+    return int(((at - given_out + 1) * blocks - 1) / (length() - given_out));
+  }
+
+  // The piece that begins at `at`, in a part that ends at `end`; false if that is the end.
   __device__ bool get(Piece& piece, int64_t at, int64_t end) const {
     if (at >= end) return false;
     piece.kv_head = int(at / head_length);
