@@ -86,7 +86,7 @@ function(workbook_refuse_spills target)
     list(FILTER unseen INCLUDE REGEX "\\.cu$")
     list(REMOVE_ITEM unseen ${ARGN})
     set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${refuse})
-    set_property(SOURCE ${unseen} APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:${fast_compile}>)
+    set_property(SOURCE ${unseen} APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:${front_end_alone}>)
   else()
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${refuse}>)
   endif()
@@ -104,10 +104,11 @@ if(WORKBOOK_CUDA)
   if(NOT WORKBOOK_LIBRARY_ALONE)  # what profilers show the source by would be three quarters of an installed library
     target_compile_options(workbook_settings INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
   endif()
-  if(WORKBOOK_ONE_ARCHITECTURE AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)  # of code that nobody looks at or runs
-    set(fast_compile --Ofast-compile=max)
+  # Code that nobody runs, and whose machine code nobody looks at, need not become any.
+  if(WORKBOOK_ONE_ARCHITECTURE AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    set(front_end_alone -fdevice-syntax-only)
     set(looked_at $<BOOL:$<TARGET_PROPERTY:MACHINE_CODE_IS_LOOKED_AT>>)
-    target_compile_options(workbook_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:${looked_at}>>:${fast_compile}>)
+    target_compile_options(workbook_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:${looked_at}>>:${front_end_alone}>)
   endif()
   target_link_libraries(workbook_settings INTERFACE CUDA::cudart)
 endif()
@@ -165,7 +166,8 @@ endfunction()
 #                                            they are traced: loads that nvcc would leave out would be counted
 #                  [NO_SPILLS]               they live on the edge of the register file: a spill fails the build
 #                  [NO_SPILLS_FOR_HOPPER]    in the files FOR_HOPPER alone: elsewhere a few registers spill, and the lesson says which
-#                  [LOOKED_AT FILE..]        where nothing will run, the files in which a spill fails the build: what users call
+#                  [LOOKED_AT FILE..]        where nothing will run, the files that become machine code, in which a spill fails the build:
+#                                            one or two that users call
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)

@@ -66,10 +66,11 @@ def ensure_built(preset: str, targets: "list[str] | None" = None, quietly: bool 
 def compile_for_a_gpu(preset: str) -> None:
     """Where nothing of it can be run: every kernel for one kind of GPU, and no program.
 
-    Which GPU: see common/cmake/cuda_architectures.cmake. nvcc makes machine code where spills are refused, and PTX of
-    the other kernels. What is left out is the host's code of all .cu files, for which nvcc would take twice as long:
-    another preset compiles and links it. And the place of kernels that somebody hands in (common/harness/judge).
-    Most of the time went into headers, and so files that stop at PTX are compiled several at a time.
+    Which GPU: see common/cmake/cuda_architectures.cmake. nvcc makes machine code of the files that workbook_chapter()
+    says are LOOKED_AT, and of all other kernels it sees whether they are right as CUDA: its front end makes every
+    instance, and knows what only a GPU has. What is left out is the host's code of all .cu files, for which nvcc would
+    take twice as long: another preset compiles and links it. And the place of kernels that somebody hands in
+    (common/harness/judge). Most of the time went into headers, and so those others are compiled many at a time.
     """
     require_packages(preset)
     build_directory = directory(preset)
@@ -94,13 +95,13 @@ def _with_its_phase(flags: "re.Match[str]") -> str:
 
 _OF_RUNGS = re.compile(r"^build ((?:\d\d_|common/course/|common/microbenchmarks/)\S+\.cu\.o): CUDA_COMPILER__\S+ "
                        r"((?:\$ |\S)+).*\n((?:  .*\n)*)", re.M)
-_AT_A_TIME = 10
+_AT_A_TIME = 30
 
 
 def _together(statements: str, build_directory: Path) -> str:
-    """ninja's statements, in which files that stop at PTX, with the same flags, are one source, each in a namespace of
-    its own. One that makes instances of what headers beside it have stays alone: they have its namespace, too, and
-    are read once."""
+    """ninja's statements, in which files that make no machine code, with the same flags, are one source, each in a
+    namespace of its own. One that makes instances of what headers beside it have stays alone: they have its namespace,
+    too, and are read once."""
     groups: dict[str, list[re.Match[str]]] = {}
     for found in _OF_RUNGS.finditer(statements):
         file = _source(found)
