@@ -62,15 +62,20 @@ struct BackwardWorkspace {
 // f<T, S>(), with the T of the problem's dtype and the shape of device/backward_pairs.h for its head dim: the largest
 // that the device has shared memory for, or the small one for few keys. more_bytes is what a kernel needs besides.
 template <class F>
-void by_dtype_and_shape(const Problem& p, size_t more_bytes, F&& f) {
+void by_dtype_and_shape(const Problem& p, [[maybe_unused]] size_t more_bytes, F&& f) {
   by_dtype(p, [&]<class T>() {
     using namespace backward_pairs;
     if (p.head_dim == 64)
       f.template operator()<T, Shape64>();
+#ifdef WORKBOOK_HEAD_DIMS_TO_64
+    else
+      not_compiled();
+#else
     else if (p.seq_k > SmallShape128::Bc && Shape128::shared_bytes + more_bytes <= largest_shared_memory())
       f.template operator()<T, Shape128>();
     else
       f.template operator()<T, SmallShape128>();
+#endif
   });
 }
 

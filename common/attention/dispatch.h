@@ -11,13 +11,15 @@
 
 namespace attention {
 
-[[noreturn]] void has_no_bf16();  // throws
+// Two macros leave out instances: WORKBOOK_ONE_DTYPE, also where nothing will run, and WORKBOOK_HEAD_DIMS_TO_64. With
+// WORKBOOK_FEW_INSTANCES kernels for the engine have the first, and traced ones both.
+[[noreturn]] void not_compiled();  // throws
 
 // f<T>(), with the T of the problem's dtype.
 template <class F>
 auto by_dtype(const Problem& p, F&& f) {
-#ifdef WORKBOOK_ONE_DTYPE  // where nothing will run, to see whether it compiles, or no bf16 (WORKBOOK_TRACED_FP16)
-  if (p.dtype != DType::fp16) has_no_bf16();
+#ifdef WORKBOOK_ONE_DTYPE
+  if (p.dtype != DType::fp16) not_compiled();
   return f.template operator()<__half>();
 #else
   return p.dtype == DType::fp16 ? f.template operator()<__half>() : f.template operator()<__nv_bfloat16>();
@@ -28,7 +30,11 @@ auto by_dtype(const Problem& p, F&& f) {
 template <int D, int... larger, class F>
 auto by_dtype_and_head_dim(const Problem& p, F&& f) {
   if constexpr (sizeof...(larger) > 0)
+#ifdef WORKBOOK_HEAD_DIMS_TO_64
+    if (p.head_dim > D) not_compiled();
+#else
     if (p.head_dim > D) return by_dtype_and_head_dim<larger...>(p, f);
+#endif
   return by_dtype(p, [&]<class T>() { return f.template operator()<T, D>(); });
 }
 

@@ -12,7 +12,9 @@
 
 namespace attention {
 
-void has_no_bf16() { throw std::logic_error("these kernels are compiled without bf16: WORKBOOK_TRACED_FP16"); }
+void not_compiled() {
+  throw std::logic_error("there is no such instance: compiled without WORKBOOK_FEW_INSTANCES there is");
+}
 
 float default_scale(int head_dim) { return float(1.0 / std::sqrt(double(head_dim))); }
 

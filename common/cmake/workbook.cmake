@@ -1,9 +1,10 @@
 # What every preset shares: the compiler's settings, the dependencies, and workbook_chapter().
 
 option(WORKBOOK_CUDA "Build the kernels with nvcc for a GPU; OFF builds them with g++ for the SIMT engine" OFF)
-# .ci/run asks for it. Kernels of both types make the same accesses, and what is traced is these.
-option(WORKBOOK_TRACED_FP16 "From chapter 06 on, traced kernels have no bf16, and are tested without: half of what compiling them takes"
-       "$ENV{WORKBOOK_TRACED_FP16}")
+# .ci/run asks for it: a third of what compiling them takes. All instances are of the same templates, and what differs
+# between the two types stands in common/device, whose tests have both.
+option(WORKBOOK_FEW_INSTANCES "From chapter 06 on, kernels for the engine have no bf16, and traced ones no head dims above 64"
+       "$ENV{WORKBOOK_FEW_INSTANCES}")
 
 # As pip install does, and what a project wants that adds this one.
 set(alone OFF)
@@ -187,10 +188,14 @@ function(workbook_chapter)
   if(arg_LOWEST_ARCHITECTURE MATCHES "^[0-9]+$")  # of 90a, rungs say themselves that they run there and nowhere else
     set(lowest ${arg_LOWEST_ARCHITECTURE})
   endif()
+  set(bf16 true)
+  if(WORKBOOK_FEW_INSTANCES AND NOT WORKBOOK_CUDA AND chapter MATCHES "^(0[6-9]|1.)_")
+    set(bf16 false)
+  endif()
   configure_file(${PROJECT_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
 
   list(TRANSFORM arg_LOOKED_AT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  if(WORKBOOK_ONE_ARCHITECTURE)
+  if(WORKBOOK_ONE_ARCHITECTURE OR NOT bf16)
     set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_DEFINITIONS WORKBOOK_ONE_DTYPE)
   endif()
   if(WORKBOOK_CUDA AND arg_FOR_HOPPER)  # whoever links the others gets these with them
@@ -235,8 +240,8 @@ function(workbook_chapter)
     add_library(${chapter}_traced_kernels OBJECT ${sources})
     target_link_libraries(${chapter}_traced_kernels PUBLIC attention_traced_kernels)
     workbook_traced(${chapter}_traced_kernels)
-    if(WORKBOOK_TRACED_FP16 AND chapter MATCHES "^(0[6-9]|1.)_")
-      target_compile_definitions(${chapter}_traced_kernels PRIVATE WORKBOOK_ONE_DTYPE)
+    if(NOT bf16)
+      target_compile_definitions(${chapter}_traced_kernels PRIVATE WORKBOOK_HEAD_DIMS_TO_64)
     endif()
     if(arg_COMPARISONS)
       target_compile_options(${chapter}_traced_kernels PRIVATE -fsanitize-coverage=trace-cmp)
@@ -257,6 +262,7 @@ function(workbook_exercise)
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME chapter)
   set(namespace ${chapter})
   set(lowest 75)
+  set(bf16 true)
   workbook_kernel_sources(${chapter}.cu)
   configure_file(${PROJECT_SOURCE_DIR}/common/cmake/the_chapter.cc.in the_chapter.cc @ONLY)
   add_library(${chapter}_kernels OBJECT ${chapter}.cu)

@@ -10,6 +10,7 @@ from unittest import mock
 
 from little import CODE, DEBUG, SOLUTION, LittleTree
 
+from tests.tiers import at_length
 from tools import course
 from tools.base import ROOT, Failure, cuda
 from tools.commands import check, hint
@@ -189,6 +190,7 @@ class Hint(LittleTree):
 class BadInput(unittest.TestCase):
     """One line, and status 2, before anything is built."""
 
+    @at_length
     def test_of_the_commands(self):
         for words, expected in [
             (["check", "05.nothing"], "no exercise 05.nothing (exercises: 01.scores, "),

@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from tests.tiers import at_length
 from tools import course
 from tools.base import ROOT, build
 from tools.course import exercises, judging, wrong
@@ -44,6 +45,7 @@ class OfTheWorkbook(unittest.TestCase):
 
 
 class Limits(OfTheWorkbook):
+    @at_length
     def test_solutions_keep_the_limits_and_come_close_to_them(self):
         for exercise in self.exercises:
             for limit in exercise.limits:

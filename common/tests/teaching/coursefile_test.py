@@ -6,6 +6,7 @@ import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.tiers import at_length
 from tools import course
 from tools.base import Failure, file_trees
 from tools.course import read_plan
@@ -45,6 +46,7 @@ class CourseFile(unittest.TestCase):
         self.assertEqual((plan.late["percent_a_day"], plan.weeks[0].due, [one.points for one in plan.exercises][-1]),
                          (7.5, "2027-02-08T18:00", 2.5))
 
+    @at_length
     def test_with_fractions_the_students_tree_starts(self):
         for points, said in [(2.5, "2.5"), (3.0, "3")]:
             week = {**WEEK, "exercises": ["01.scores", "02.scores"]}

@@ -1,5 +1,5 @@
 """A whole course, played through: it is handed out, a student does a part of it, checks it, hands it in, and the class is graded.
-The first week, until all is checked, is a test of the first tier."""
+In the first tier it has one exercise, a student who has solved it and one who cheats."""
 
 import csv
 import json
@@ -20,6 +20,7 @@ from tools.grading.sandbox import Sandbox
 PLAN = {"title": "A short course", "late": {"percent_a_day": 10, "days": 3}, "points": {"01.scores": 3, "01.sectors": 5, "05.rescale": 7},
         "weeks": [{"title": "memory", "begins": "2027-02-01", "due": "2027-02-08", "exercises": ["01.scores", "01.sectors"]},
                   {"title": "FlashAttention", "begins": "2027-02-08", "due": "2027-02-15", "exercises": ["05.rescale"]}]}
+CHEATS = Path(__file__).parent / "hostile" / "engine-at-exit.inc"
 RESCALE = "l = l * correction + warp_sum(l_tile);"
 
 
@@ -66,45 +67,61 @@ class ACourse(unittest.TestCase):
         classroom = self.place / "class"
         classroom.mkdir(exist_ok=True)
         with zipfile.ZipFile(classroom / f"{name}.zip", "w") as archive:
-            for path in [*self.student.glob("[0-9]*_*/*.cu"), self.student / ANSWERS]:
+            for path in [*self.student.glob("[0-9]*_*/*.cu"), *self.student.glob(ANSWERS)]:
                 archive.write(path, path.relative_to(self.student))
 
-    def hand_out_and_attempt(self, weeks: list) -> None:
-        """Ada has written 01.scores and, where it is handed out, a wrong 05.rescale, has answered the question, and knows what is right."""
-        handed_out = [exercise for week in weeks for exercise in week["exercises"]]
-        points = {exercise: PLAN["points"][exercise] for exercise in handed_out}
+    def grades(self, submissions: int) -> list:
+        """The rows of grades.csv, as far as there are no dates."""
+        try:
+            Sandbox().require_entry(BUILD / "grading" / "0")
+        except Failure as failure:
+            self.skipTest(f"NOT RUN: needs a tree that others may enter, or bubblewrap: {failure}")
+        graded = self.workbook(ROOT, "grade", self.place / "class", "--course", self.plan, "--out", self.place / "grades")
+        self.assertIn(f"{submissions} submissions in", graded)
+        columns = 3 + len(json.loads(self.plan.read_text())["points"])
+        return [row[:columns] for row in csv.reader((self.place / "grades/grades.csv").read_text().splitlines())]
+
+    def hand_out(self, weeks: list) -> None:
+        points = {exercise: PLAN["points"][exercise] for week in weeks for exercise in week["exercises"]}
         self.plan.write_text(json.dumps({**PLAN, "points": points, "weeks": weeks}))
         self.workbook(ROOT, "handout", "--out", self.out, "--course", self.plan)
+
+    def hand_out_and_attempt(self) -> None:
+        """Ada has written 01.scores and a wrong 05.rescale, has answered the question, and knows what is right."""
+        self.hand_out(PLAN["weeks"])
         readme = (self.student / "README.md").read_text()
-        for words in ("# A short course", f"## Week {len(weeks)}: {weeks[-1]['title']}", f"**Due {weeks[-1]['due']}.**",
-                      f"All together are {sum(points.values())} points.", "loses 10 %"):
+        for words in ("# A short course", "## Week 2: FlashAttention", "**Due 2027-02-15.**", "All together are 15 points.", "loses 10 %"):
             self.assertIn(words, readme)
 
         said = self.workbook(self.student, "check", "--student", "Ada", status=1)  # nothing has been done yet, all compiles
-        self.assertEqual((said.count("not attempted"), said.count("not answered")), (len(handed_out) - 1, 1), said)
+        self.assertEqual((said.count("not attempted"), said.count("not answered")), (2, 1), said)
 
         self.write_solution("01.scores")
-        right = len(handed_out)
-        if "05.rescale" in handed_out:
-            self.write_solution("05.rescale", lambda text: text.replace(RESCALE, RESCALE.replace(" * correction", "")))
-            right -= 1
+        self.write_solution("05.rescale", lambda text: text.replace(RESCALE, RESCALE.replace(" * correction", "")))
         answers = json.loads((self.student / ANSWERS).read_text())
         answers["predictions"] = {"01.sectors": 32}
         answers["answers"]["01.sectors"] = round(self.counted_by_hand("Ada"), 2)
         (self.student / ANSWERS).write_text(json.dumps(answers))
-        said = self.workbook(self.student, "check", status=int(right < len(handed_out)))
-        self.assertIn(f"{right} of {len(handed_out)} right", said)
-        self.assertEqual("05.rescale wrong" in said, "05.rescale" in handed_out)
+        said = self.workbook(self.student, "check", status=1)
+        self.assertIn("2 of 3 right", said)
+        self.assertIn("05.rescale wrong", said)
 
 
-class AStudent(ACourse):
-    def test_from_the_handout_to_what_check_says(self):
-        self.hand_out_and_attempt(PLAN["weeks"][:1])
+class AnExercise(ACourse):
+    def test_from_the_handout_to_the_grades(self):
+        self.hand_out([{**PLAN["weeks"][0], "exercises": ["01.scores"]}])
+        self.write_solution("01.scores")
+        self.hand_in("ada")
+        self.write_solution("01.scores", lambda _: CHEATS.read_text())
+        self.hand_in("mallory")
+        self.assertEqual(self.grades(2), [["submission", "points", "of", "01.scores"],
+                                          ["ada", "3", "3", "right"],
+                                          ["mallory", "0", "3", "refused"]])
 
 
 class AClass(ACourse):
     def test_from_the_handout_to_the_grades(self):
-        self.hand_out_and_attempt(PLAN["weeks"])
+        self.hand_out_and_attempt()
         self.hand_in("ada")
 
         self.write_solution("05.rescale")  # another one has all but the question
@@ -114,18 +131,11 @@ class AClass(ACourse):
             pass
         (self.place / "class/broken.zip").write_bytes(b"x")
 
-        try:
-            Sandbox().require_entry(BUILD / "grading" / "0")
-        except Failure as failure:
-            self.skipTest(f"NOT RUN: needs a tree that others may enter, or bubblewrap: {failure}")
-        graded = self.workbook(ROOT, "grade", self.place / "class", "--course", self.plan, "--out", self.place / "grades")
-        self.assertIn("4 submissions in", graded)
-        rows = list(csv.reader((self.place / "grades/grades.csv").read_text().splitlines()))
-        self.assertEqual([row[:6] for row in rows], [["submission", "points", "of", "01.scores", "01.sectors", "05.rescale"],
-                                ["ada", "8", "15", "right", "right", "wrong"],  # 3 + 5 + 0
-                                ["broken", "0", "15", *["not readable"] * 3],
-                                ["grace", "10", "15", "right", "wrong", "right"],  # 3 + 0 + 7
-                                ["nobody", "0", "15", *["empty"] * 3]])
+        self.assertEqual(self.grades(4), [["submission", "points", "of", "01.scores", "01.sectors", "05.rescale"],
+                                          ["ada", "8", "15", "right", "right", "wrong"],  # 3 + 5 + 0
+                                          ["broken", "0", "15", *["not readable"] * 3],
+                                          ["grace", "10", "15", "right", "wrong", "right"],  # 3 + 0 + 7
+                                          ["nobody", "0", "15", *["empty"] * 3]])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+from tests.tiers import at_length
 from tools.base import build
 from tools.grading import read_submission, submission
 from tools.grading.kernels import Kernels
@@ -99,6 +100,7 @@ class Handed(unittest.TestCase):
             self.assertEqual(self.read(self.in_a_zip(dict.fromkeys(files, "x"))).refused,
                              ("other files", f"it has none of {KERNEL}, {ANSWERS}: it has {there}"))
 
+    @at_length
     def test_hostile_archives(self):
         """In little time and memory, each in one line that can be printed."""
         for name, (_, becomes, make) in ARCHIVES.items():
@@ -117,6 +119,7 @@ class Handed(unittest.TestCase):
                 self.assertLess(most, 200 * 1024**2)
                 self.assertLess(seconds, 10)
 
+    @at_length
     def test_what_takes_too_long_or_too_much_to_read_is_not_readable(self):
         """Whatever it is, and whatever a library does with it."""
         here = self.in_a_directory({KERNEL: TEXT})
@@ -158,6 +161,7 @@ class Handed(unittest.TestCase):
         self.assertEqual(self.read(self.in_a_tar((KERNEL, b"", "/etc/passwd"),
                                                  (ANSWERS, b"{}", None))).wrong[KERNEL][0], "a link")
 
+    @at_length
     def test_many_links_take_no_time_and_show_nothing(self):
         tree = self.directory / "eve"
         (self.directory / "instructors").mkdir()

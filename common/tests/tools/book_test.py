@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from tests.tiers import at_length
 from tools import cli
 from tools.base import RESULTS, ROOT, Failure, pythons
 from tools.commands import book as command
@@ -223,6 +224,7 @@ class Lessons(unittest.TestCase):
     def test_every_link_leads_somewhere(self):
         self.assertEqual([line for page in self.book.pages for line in self.book.broken(page)], [])
 
+    @at_length
     def test_every_lesson_and_every_rung_is_there(self):
         sources = self.pages.sources({}, None)
         for path in [*ROOT.glob("[0-9][0-9]_*/README.md"), *ROOT.glob("common/book/*.md")]:

@@ -72,7 +72,7 @@ class Broken(unittest.TestCase):
 @unittest.skipUnless("WORKBOOK_BUILD" in os.environ, "WORKBOOK_BUILD does not say where the chapters' programs are")
 class Programs(unittest.TestCase):
     problems = [Problem(3, 4, 2, 50, 70, 128, "bf16", True), Problem(2, 6, 6, 9, 9, 64, "fp16", False)]
-    own_v = Problem(2, 4, 2, 50, 70, 192, "bf16", True, "window9_-1_views_dv128")
+    own_v = Problem(2, 4, 2, 50, 70, 192, "fp16", True, "window9_-1_views_dv128")
 
     def test_what_is_refused_before_the_build_the_program_refuses_in_the_same_words(self):
         for chapter in BUILT:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from unittest import mock
 
+from tests.tiers import at_length
 from tools import cli
 from tools.base import RESULTS, ROOT, NotUnderstood, evaluate, pythons
 from tools.commands import report as command
@@ -885,6 +886,7 @@ class OfFiles(Measured):
         self.assertIn("time-forward", pictures.stale(Record(self.directory), directory))
         self.assertNotIn("tflops-forward", pictures.stale(Record(self.directory), directory))
 
+    @at_length
     def test_the_same_data_gives_the_same_bytes(self):
         write_experiments(self.directory)
         self.record = Record(self.directory)

@@ -15,6 +15,7 @@ import unittest.mock
 from dataclasses import replace
 from pathlib import Path
 
+from tests.tiers import at_length, some
 from tools.base import Failure
 from tools.user_files import Asked, Ran, cccl
 from tools.user_files.file_flags import Buffer, Launch
@@ -60,6 +61,7 @@ def complaint(what: Asked) -> tuple:
 
 
 class Programs(unittest.TestCase):
+    @at_length
     def test_launches_before_main_and_counts_that_the_program_wants_for_itself(self):
         reported = ran(asked("early.cu"))
         self.assertEqual((reported.status, reported.launched, len(reported.launches)), (0, 2, 1))
@@ -74,6 +76,7 @@ class Programs(unittest.TestCase):
             with self.assertRaisesRegex(Failure, "stopped while it wrote .*SIGKILL"):
                 run_program(program, asked("early.cu"), Path(place), quietly=True)
 
+    @at_length
     def test_the_program_ends_with_a_command_that_is_killed(self):
         with tempfile.TemporaryDirectory() as place:
             source = Path(place) / "waits.cu"
@@ -108,6 +111,7 @@ class Programs(unittest.TestCase):
         self.assertIn((line_with("styles.cu", "d_table[1][1]"), "global_load"), apply)  # and no c_factor, which is constant
         self.assertEqual(conclude_files(asked("styles.cu"), reported), 0)
 
+    @at_length
     def test_several_files_directories_macros_and_words_for_main(self):
         with tempfile.TemporaryDirectory() as place:
             files = {"include/scale.h": "extern __constant__ float factor;\nvoid scale(float* x);\n",
@@ -124,10 +128,12 @@ class Programs(unittest.TestCase):
             reported = ran(Asked([f"{place}/scale.cu", f"{place}/main.cpp"], [f"-I{place}/include", "-DN=5"], None, 30, ["7"]))
             self.assertEqual((reported.status, reported.failures), (70, []))
 
+    @at_length
     def test_what_programs_use_of_the_api(self):
         reported = ran(asked("api.cu"))
         self.assertEqual((reported.status, reported.failures), (0, []))
 
+    @at_length
     def test_c_is_c_and_flags_go_on_and_a_path_may_have_blanks(self):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "two words"
@@ -160,6 +166,7 @@ class Programs(unittest.TestCase):
             reported = ran(Asked([f"{folder}/wild.cu"], [], None, 30))
             self.assertIn("at two words/wild.cu:1: ", reported.failures[0])
 
+    @at_length
     def test_a_kernel_that_a_kernel_launches_comes_after_it(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "nested.cu"
@@ -185,6 +192,7 @@ int main() {
             reported = ran(Asked([str(file)], [], None, 30))
             self.assertEqual((reported.status, reported.failures, reported.mistakes), (5, [], []))
 
+    @at_length
     def test_widths_of_a_file_in_a_folder_with_a_blank(self):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "two words"
@@ -200,6 +208,7 @@ int main() {
                 (launch,) = run_program(program, what, Path(place), counted=True, quietly=True).launches
             self.assertEqual(launch["totals"]["global_load"]["requests"], 32)
 
+    @at_length
     def test_a_program_that_launches_nothing_is_fine(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "query.cu"
@@ -214,6 +223,7 @@ int main() {
             with self.assertRaisesRegex(Failure, "query.cu: 1 of 1 launches failed"):
                 conclude_files(what, reported)
 
+    @at_length
     def test_kernels_of_a_library_that_is_loaded_late(self):
         """Its thread-local variables lie among the host's memory, which kernels must not touch."""
         settings = json.loads((BUILD / "common/simt/front/settings.json").read_text())
@@ -231,6 +241,7 @@ int main() {
             done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("7\n", "", 0))
 
+    @at_length
     def test_a_shift_by_all_bits_is_named_once(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "shift.cu"
@@ -285,6 +296,7 @@ class Harness(unittest.TestCase):
         self.assertEqual(load["line"], line_with("kernels.cu", "tile[x][y]"))
         self.assertEqual((load["requests"], load["wavefronts"]), (32, 32 * 32))
 
+    @at_length
     def test_a_wrong_variable_is_all_that_is_said(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "a.cu"
@@ -296,6 +308,7 @@ class Harness(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, report.exists()), (2, "", False))
             self.assertRegex(done.stderr, r"^SIMT_ORDER=sideways: must be forward, .*\n$")
 
+    @at_length
     def test_writes_outside_shared_variables_end_the_launch_without_races_too(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "shared.cu"
@@ -319,6 +332,7 @@ class Harness(unittest.TestCase):
             reported = ran(Asked([str(file)], [], None, 0.3))
             self.assertEqual((reported.status, reported.launched, reported.failures), (0, 1, []))
 
+    @at_length
     def test_a_type_that_there_is_not(self):
         values = {"x": Buffer(256, "flaot", "zero"), "a": "2.0", "n": "256"}
         said, printed = complaint(asked("kernels.cu", launch=Launch("scale", (1, 1, 1), (256, 1, 1), 0, values)))
@@ -397,6 +411,8 @@ class Long(unittest.TestCase):
 
 
 class Wrong(unittest.TestCase):
+    both = "#include <algorithm>\nint helper(int x) { return x; }\ntemplate <class T>\nT twice(T x) { return 2 * x; }\n"
+
     def test_the_compilers_words_have_the_users_line(self):
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "wrong.cu"
@@ -430,7 +446,7 @@ class Wrong(unittest.TestCase):
         }
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "lacks.cu"
-            for text, lines in expected.items():
+            for text, lines in some(expected.items(), 3):
                 with self.subTest(text), unittest.mock.patch.object(cccl, "headers", return_value=None):
                     file.write_text(text + "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n")
                     said, printed = complaint(Asked([str(file)], [], None, 30))
@@ -438,10 +454,9 @@ class Wrong(unittest.TestCase):
                     self.assertEqual([line for line in printed.splitlines() if not line.startswith("    ")], [line.format(file) for line in lines])
 
     def test_what_nvcc_refuses_is_said_in_one_line(self):
-        both = "#include <algorithm>\nint helper(int x) { return x; }\ntemplate <class T>\nT twice(T x) { return 2 * x; }\n"
         expected = {
-            both + "__global__ void k(int* x) {\n  *x = helper(3);\n}\n": "6:1: error: device code calls helper(), which is the host's: it needs __device__",
-            both + "__device__ int f(int x) { return twice(x); }\n": "5:1: error: device code calls twice(), which is the host's: it needs __device__",
+            self.both + "__global__ void k(int* x) {\n  *x = helper(3);\n}\n": "6:1: error: device code calls helper(), which is the host's: it needs __device__",
+            self.both + "__device__ int f(int x) { return twice(x); }\n": "5:1: error: device code calls twice(), which is the host's: it needs __device__",
             "__global__ void k(int* x) { *x = std::rand() % 3; }\n": "1:1: error: device code calls rand(), which is the host's",
             "__global__ void k(int* x) {}\nvoid f() { k<<<1>>>(nullptr); }\n":
                 "2:1: error: a launch says two to four things, <<<blocks, threads, shared bytes, stream>>>, and this one 1",
@@ -460,7 +475,7 @@ class Wrong(unittest.TestCase):
                 "call has __device__",
             "struct S {\n  static __global__ void k(int* x) {}\n};\n":
                 "2:1: error: the kernel k() is a member of a class: nvcc takes kernels outside classes",
-            both + "template <int (*F)(int)> __global__ void k(int* x) { *x = F(3); }\nvoid f() {\n  k<helper><<<1, 1>>>(nullptr); }\n":
+            self.both + "template <int (*F)(int)> __global__ void k(int* x) { *x = F(3); }\nvoid f() {\n  k<helper><<<1, 1>>>(nullptr); }\n":
                 "7:1: error: a kernel has helper() as a template argument, which is the host's: it needs __device__",
             "__global__ void k(float* x) { extern __shared__ float s[]; *s = *x; }\n__global__ void l(int* x) { extern __shared__ int s[]; *s = *x; }\n":
                 "2:1: error: extern __shared__ s[] is of int here and of float above: nvcc takes one type for one name",
@@ -477,7 +492,7 @@ class Wrong(unittest.TestCase):
                 "3:1: error: a kernel's argument is a lambda function of the host's: it needs __device__, [=] __device__ (..) {..}",
             "#include <iostream>\n__global__ void k() { std::cout << threadIdx.x; }\n":
                 "2:1: error: device code uses cout, which is the host's: kernels print with printf()",
-            both + "__global__ void k(int* x) { *x = std::max(*x, 3); }\n":
+            self.both + "__global__ void k(int* x) { *x = std::max(*x, 3); }\n":
                 "5:1: error: device code calls std::max(), which is the host's: nvcc takes it with --expt-relaxed-constexpr, which may be said "
                 "here, too",
             "__host__ __device__ int f(int x) { if (x < 0) throw 3; return x; }\n": "1:1: error: throw: device code has no exceptions",
@@ -491,7 +506,7 @@ class Wrong(unittest.TestCase):
         }
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "refused.cu"
-            for text, line in expected.items():
+            for text, line in some(expected.items(), 7):
                 with self.subTest(text):
                     file.write_text(text + "int main() {}\n")
                     said, printed = complaint(Asked([str(file)], [], None, 30))
@@ -500,7 +515,11 @@ class Wrong(unittest.TestCase):
             file.write_text("namespace a { __constant__ int large[16 * 1024]; }\nint other;\nstatic __constant__ char one[1];\nint main() {}\n")
             said, printed = complaint(Asked([str(file)], [], None, 30))
             self.assertRegex(printed.splitlines()[0], re.escape(f"{file}:3:") + ".*the file's __constant__ variables take more than 65536 bytes")
-            # What nvcc takes.
+
+    @at_length
+    def test_what_nvcc_takes(self):
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "taken.cu"
             file.write_text("#include <cstdlib>\n__constant__ char all[64 * 1024];\n__global__ void step(int* x, int n) { all[0] < n ? *x = n : 0; }\n"
                             "__device__ int next(int x) { return x + 1; }\n__device__ int abs(int x, int y) { return x - y; }\n"
                             "template <class T> __device__ T area(T x) { return x * x; }\n"
@@ -516,7 +535,7 @@ class Wrong(unittest.TestCase):
                             "  return y[0] + f.step(1) + f.next(1) + abs(-1) + step(x, 2) + area + both(int(weights[0])) - 6 - 8; }\n")
             reported = ran(Asked([str(file)], [], None, 30))
             self.assertEqual((reported.status, reported.failures, reported.mistakes), (8, [], []))
-            file.write_text(both + "__host__ __device__ int both(int x) { return x == 3 ? helper(x) : x; }\n"
+            file.write_text(self.both + "__host__ __device__ int both(int x) { return x == 3 ? helper(x) : x; }\n"
                             "struct S { int helper(int) { return 1; } __device__ int time() { return 2; } __device__ int all() { return time(); } };\n"
                             "__device__ constexpr int constant(int x) { return x; }\n"
                             "float max(float x) { return x; }\n"
@@ -526,7 +545,7 @@ class Wrong(unittest.TestCase):
                             "  cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); l<<<1, 1>>>(x); cudaFree(x); return y; }\n")
             reported = ran(Asked([str(file)], [], None, 30))
             self.assertEqual((reported.status, reported.failures, reported.mistakes), (7, [], []))
-            file.write_text(both + "#include <iostream>\n__device__ int one(int x) { return x + 1; }\n"
+            file.write_text(self.both + "#include <iostream>\n__device__ int one(int x) { return x + 1; }\n"
                             "template <int (*F)(int)> __global__ void k(int* x) { extern __shared__ float s[]; *s = 2; *x = F(int(*s)); }\n"
                             "template <class T> __global__ void l(T* x) { extern __shared__ float s[]; *s = 2; *x = std::max(*x, T(3)); }\n"
                             "__global__ void m(unsigned* x) { extern __shared__ unsigned u[]; *u = 2; }\n"

@@ -46,16 +46,18 @@ def directory(preset: str) -> Path:
 
 
 def ensure_built(preset: str, targets: "list[str] | None" = None, quietly: bool = False,
-                 python: "str | None" = None) -> Path:
+                 python: "str | None" = None, every_instance: bool = False) -> Path:
     """Installs what is missing, configures if need be, builds the targets (all of them if None).
 
     Returns the build directory. Quietly: neither how long it took nor the errors, which are in DoesNotBuild, are
-    printed. `python` is the interpreter for whose PyTorch the operators are compiled, if it matters.
+    printed. `python` is the interpreter for whose PyTorch the operators are compiled, if it matters. With
+    every_instance kernels are compiled whole, also where they were not before.
     """
     require_packages(preset)
     build_directory = directory(preset)
     build_directory.mkdir(parents=True, exist_ok=True)
     settings = ["WORKBOOK_ONE_ARCHITECTURE:BOOL=OFF"] if preset == "cuda" else []
+    settings += ["WORKBOOK_FEW_INSTANCES:BOOL=OFF"] if every_instance else []
     settings += [f"Python3_EXECUTABLE:FILEPATH={shutil.which(python)}"] if python else []
     with alone(preset):
         configure(preset, build_directory, settings)

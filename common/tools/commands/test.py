@@ -2,13 +2,17 @@
 
 The engine's tests run everywhere, on plain kernels and on traced ones, whose accesses are counted and searched for
 races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone all kernels are compiled for one, after
-the tests, for compute capability 9.0, most of them no further than to PTX. With --all-architectures, or --all, it is
-all that a GPU would run, for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many tests
-for a GPU were not run; --require-gpu makes that an error.
+the tests, for compute capability 9.0: machine code of one or two of a chapter that users call, while of the others
+nvcc's front end says whether they are right. With --all-architectures, or --all, it is all that a GPU would run, for 8.0 as
+well (CUDAARCHS in the environment says otherwise). The summary says how many tests for a GPU were not run;
+--require-gpu makes that an error.
 
-With chapters named, only what they need is built, and only their tests run. --all runs the slow tier, too: what repeats
-at length what the other tests test once (all stubs and wrong solutions, a whole course played through, every mutant
-against every kind of test), with a time of its own.
+There are two tiers. The first one, which this runs, asks every question once, on a small problem or of a sample. With
+--all the second one runs, too: all cases of every rung, all planted mistakes and hostile submissions, stubs and wrong
+solutions, a whole course played through, every mutant against every kind of test, several ranks, browsers; with a time
+of its own.
+
+With chapters named, only what they need is built, and only their tests run.
 
 While exercises are open (./workbook start), a test that fails because of one says so and is no failure, and the tests
 of the workbook itself, which need its solutions, are left out.
@@ -103,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     waits = _Waits(LearnersPath())
     results, begin, with_nvcc = {}, time.monotonic(), 0.0
     for preset in todo.presets:
-        build.ensure_built(preset, _targets(preset, selected))
+        build.ensure_built(preset, _targets(preset, selected), every_instance=arguments.all)
         results[preset] = _ctest(preset, selected, arguments.require_gpu, waits)
         if arguments.all and not results[preset].failed and _test_names(preset, selected, waits, slow=True):
             build.ensure_built(preset, ["for_slow_tests"])
