@@ -5,6 +5,9 @@ option(WORKBOOK_CUDA "Build the kernels with nvcc for a GPU; OFF builds them wit
 # between the two types stands in common/device, whose tests have both.
 option(WORKBOOK_FEW_INSTANCES "From chapter 06 on, kernels for the engine have no bf16, and traced ones no head dims above 64"
        "$ENV{WORKBOOK_FEW_INSTANCES}")
+if(WORKBOOK_FEW_INSTANCES)  # for the little that runs
+  set(SIMT_OPTIMIZATION -O1)
+endif()
 
 # As pip install does, and what a project wants that adds this one.
 set(alone OFF)
@@ -170,9 +173,10 @@ endfunction()
 #                  [LOOKED_AT FILE..]        where nothing will run, the files that become machine code, in which a spill fails the build:
 #                                            one or two that users call
 #                  [LINKS OTHER..]           with the kernels of other chapters, for what this one starts from
+#                  [TRACED_LATE]             traced kernels are built and tested in the second tier: their loops are another chapter's
 #                  [FORWARD_ALONE TOOL..])   with these tools of compute-sanitizer, which cannot follow its backward
 function(workbook_chapter)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS;LONG_TO_COMPILE" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NO_SPILLS;NO_SPILLS_FOR_HOPPER;COMPARISONS;LONG_TO_COMPILE;TRACED_LATE" "LOWEST_ARCHITECTURE" "LINKS;FOR_HOPPER;LOOKED_AT;FORWARD_ALONE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "workbook_chapter does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -252,6 +256,12 @@ function(workbook_chapter)
     add_executable(${chapter}_traced ${CMAKE_CURRENT_BINARY_DIR}/the_chapter.cc)
     target_link_libraries(${chapter}_traced PRIVATE ${kernels} harness_main)
     workbook_chapter_trace_tests(${chapter} ${kernels})  # from common/tests/trace
+    if(arg_TRACED_LATE)
+      get_property(tests DIRECTORY PROPERTY TESTS)
+      list(FILTER tests INCLUDE REGEX "^${chapter}\\.trace\\.")
+      set_tests_properties(${tests} PROPERTIES LABELS slow)
+      workbook_for_slow_tests(${chapter}_traced_kernels ${chapter}_traced)
+    endif()
   endif()
 endfunction()
 

@@ -9,7 +9,6 @@ import unittest
 import zipfile
 from pathlib import Path
 
-from tests.tiers import at_length
 from tools import course
 from tools.base import ROOT, Failure, cuda, file_trees
 from tools.course import bare, lines_of, markers, without_a_file
@@ -223,7 +222,6 @@ class HandedOut(unittest.TestCase):
         self.assertNotIn("common/course/band/band.cu", made.student)  # of chapter 12
         self.assertFalse({*made.beyond} & {file.partition("/")[0] for file in made.rungs})
 
-    @at_length
     def test_rungs_that_show_a_solution_in_other_words_are_not_there(self):
         """The copies ahead of 7_addresses.cu have not one line of 06.pipeline's solution, and are it all the same."""
         later = {f"06_flashattn2_fwd/{rung}.cu" for rung in ("7_addresses", "8_whole_rows", "9_three_blocks", "10_two_tiles")}
@@ -240,7 +238,6 @@ class HandedOut(unittest.TestCase):
         left_out = compatible(self.course, self.course.select(["05.merge"]), tuple(self.course.select(["06.banks"])))[1]
         self.assertEqual([why for _, why in left_out], ["its file has the solution of 06.banks, which comes in a later week"])
 
-    @at_length
     def test_a_chapter_whose_kernels_show_a_solution_has_its_lesson_alone(self):
         """Those of chapter 12 show 10.order. Its exercises have kernels of their own, and want the lesson."""
         made = hand_out(self.course, without_a_file(self.course.select(["10.order", "12.window"])))
@@ -270,7 +267,6 @@ class HandedOut(unittest.TestCase):
                     self.assertTrue(any(there == path or there.startswith(f"{path}/") for there in self.made.student),
                                     f"{file}: {target}")
 
-    @at_length
     def test_the_same_bytes_each_time(self):
         again = hand_out(course.load(), without_a_file(self.course.exercises))
         self.assertEqual(again.student, self.made.student)
@@ -298,7 +294,6 @@ class HandedOut(unittest.TestCase):
         self.assertNotIn(b"// exercise", made.student["01_naive/attention.cu"])
         self.assertIn(b"// exercise rescale", made.student["05_online_softmax/1_online.cu"])
 
-    @at_length
     def test_the_front_page_names_what_is_there(self):
         for words in (["05.rescale"], ["01.sectors"], ["04.barrier", "05.merge"], []):
             made = hand_out(self.course, without_a_file(self.course.select(words)))
@@ -314,7 +309,6 @@ class HandedOut(unittest.TestCase):
                 needed = {"answers.json" if one.kind == "measure" else str(Path(one.file).parent / "*.cu") for one in exercises}
                 self.assertEqual(set(handed_in), needed)
 
-    @at_length
     def test_the_full_solution_is_the_workbook_itself(self):
         """So it scores full marks: what is taken from a student's tree with all solutions, laid over the whole workbook, changes
         no byte of it, and the workbook passes its own tests."""
@@ -338,7 +332,6 @@ class HandedOut(unittest.TestCase):
                     self.assertTrue(archive.getinfo(name).external_attr >> 16 & 0o100, name)
                 self.assertIn("/autograder/results/results.json", archive.read("run_autograder").decode())
 
-    @at_length
     def test_only_the_workbook_is_read(self):
         """Handouts, submissions and grades may lie beside it, and no student gets what others have handed in."""
         with tempfile.TemporaryDirectory() as directory:

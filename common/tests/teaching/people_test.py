@@ -12,7 +12,6 @@ import zipfile
 from pathlib import Path
 from unittest import mock
 
-from tests.tiers import at_length
 from tools import course
 from tools.base import Failure
 from tools.commands import grade as grade_command
@@ -165,7 +164,6 @@ class HandedOut(unittest.TestCase):
             files = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
         return files, [call[0][0] for call in said.call_args_list]
 
-    @at_length
     def test_names_csv_has_the_name_of_each_and_is_the_instructors_alone(self):
         roster = f"id,name,e-mail\n1001,{ADA.name},ada@school.example\n1002,=HYPERLINK(0),eve@school.example\n"
         files, said = self.handed_out(PLAN, roster)
@@ -178,7 +176,6 @@ class HandedOut(unittest.TestCase):
         with zipfile.ZipFile(io.BytesIO(files["autograder.zip"])) as archive:
             self.assertEqual([name for name in archive.namelist() if "names.csv" in name or drawn in archive.read(name)], [])
 
-    @at_length
     def test_without_a_secret_there_are_no_such_names_and_with_one_a_roster(self):
         without = {key: value for key, value in PLAN.items() if key != "secret"}
         files, said = self.handed_out(without, "1001,Ada,ada@school.example\n")
