@@ -8,9 +8,9 @@ for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says 
 --require-gpu makes that an error.
 
 There are two tiers. The first one, which this runs, asks every question once, on a small problem or of a sample. With
---all the second one runs, too: all cases of every rung, all planted mistakes and hostile submissions, stubs and wrong
-solutions, a whole course played through, every mutant against every kind of test, several ranks, browsers; with a time
-of its own.
+--all the second one runs, too: all cases and counts of every rung, traced kernels of chapters 12 and 13, all planted
+mistakes and hostile submissions, stubs and wrong solutions, a whole course played through, every mutant against every
+kind of test, several ranks, browsers; with a time of its own.
 
 With chapters named, only what they need is built, and only their tests run.
 
