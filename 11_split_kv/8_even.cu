@@ -1,4 +1,4 @@
-// Chapter 11, rung 8, even: every multiprocessor gets as many tiles of keys as any other.
+// Chapter 11, rung 8, even: every multiprocessor gets as many tiles of keys as any other, or nearly as many.
 //
 // The work is a list of tiles of keys: those of the first Br = 192 rows of a kv head's queries (128 of wide heads,
 // whose blocks have two consumers), then of the next rows, then of the next kv head. Each multiprocessor has a thread

@@ -1,4 +1,4 @@
-// The list of all tiles of keys, in equal shares (chapter 11, 8_even.cu). First in the list are the tiles for the first
+// The list of all tiles of keys, in shares (chapter 11, 8_even.cu). First in the list are the tiles for the first
 // Br rows of a kv head's queries, then those for the next rows, then the next kv head's.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Piece {
 // The shares of the list, one for each block. The first rows of the list are given out whole, a tile of rows to each
 // block in turn, as long as something is left for every block: so all blocks begin with the first keys, and those of a
 // kv head find them in the L2 cache. The rest of the list is cut into equal parts, wherever the cuts fall: between two
-// keys of a row, too.
+// keys of a row, too. Under the causal mask whole tiles are not all as long, and so neither are the shares.
 template <int Br, int Bc>
 struct Shares {
   Problem p;

@@ -37,7 +37,10 @@ def counts(program: list) -> dict:
         flags = [f"--direction={direction}"] if direction else []
         asked = [rung["name"] for rung in rungs if rung[direction or "forward"] or not both][::-3] if FIRST else []
         for one in [[f"--rung={name}"] for name in asked] or [[]]:
-            for rung in json.loads(output([*program, *flags, *one]))["rungs"]:
+            told = json.loads(output([*program, *flags, *one]))["rungs"]
+            if not any(rung["launches"] for rung in told):
+                raise SystemExit(f"{' '.join([*program, *flags, *one])} launches nothing")
+            for rung in told:
                 title = rung["rung"] + (", backward" if direction == "backward" else "")
                 for number, launch in enumerate(rung["launches"], 1):
                     kernel, totals, *_ = [launch.pop(name, {}) for name in ("kernel", "totals", "lines", "for_exercises")]

@@ -2,10 +2,10 @@
 
 The engine's tests run everywhere, on plain kernels and on traced ones, whose accesses are counted and searched for
 races. With a GPU and nvcc the same suite runs on the GPU too; with nvcc alone all kernels are compiled for one, after
-the tests, for compute capability 9.0: machine code of one or two of a chapter that users call, while of the
-others nvcc's front end says whether they are right. With --all-architectures, or --all, it is all that a GPU would run,
-for 8.0 as well (CUDAARCHS in the environment says otherwise). The summary says how many tests for a GPU were not run;
---require-gpu makes that an error.
+the tests, for compute capability 9.0: machine code of a few that users call, while of the others nvcc's front end says
+whether they are right. With --all-architectures, or --all, it is all that a GPU would run, for 8.0 as well (CUDAARCHS
+in the environment says otherwise). The summary says how many tests for a GPU were not run; --require-gpu makes that an
+error.
 
 There are two tiers. The first one, which this runs, asks every question once, on a small problem or of a sample. With
 --all the second one runs, too: all cases and counts of every rung, traced kernels of chapters 12 and 13, all planted
