@@ -7,10 +7,10 @@
 // the first tile has it, which counts where keys are few: each of them has more of the sum. At D = 64 it is three
 // tiles, and m rises before their weights are made: faster there, and slower at D = 128.
 //
-// It also takes tensors that are e4m3 already (take_tiles in quantize_tiles.h).
+// It also takes tensors that are e4m3 already (from_e4m3.h).
 //
 // Expected limit: as before. From D = 128 on most weights of the second tile are made twice, which short rows feel.
-#include "forward.h"
+#include "from_e4m3.h"
 
 namespace fp8 {
 namespace {

@@ -3,7 +3,8 @@
 //
 // A thread block stays as long as the kernel runs and takes tile after tile, each Br query rows of one head: whoever is
 // done takes the next one that nobody has. Each consumer warpgroup computes 64 rows of it, from Q to O; one more
-// warpgroup is the producer, of which two warps have work, or in `inside` four. What each does, waits for, and signals
+// warpgroup is the producer, of which two warps have work, or four (2_inside.cu, from_e4m3.h). What each does, waits
+// for, and signals
 // (->), with the turns of `turns`:
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
@@ -77,15 +78,17 @@ struct Direct {
   static constexpr int flush = 0;
   // What Q, K and V are rounded to (attention/problem.h)
   static constexpr attention::EightBits rounding = attention::scale_of_tensor;
-  // V comes transposed, or in rows, which the producer transposes (2_inside.cu)
+  // V comes transposed, or in rows, which the producer transposes (2_inside.cu, from_e4m3.h)
   static constexpr V v = V::transposed;
+  // What the producer has to know where it transposes V alongside (from_e4m3.h)
+  struct Transposing {};
   // Up to D = 256, where a thread block has memory for one V; or up to 128
   static constexpr auto unsupported = attention::not_for_hopper_to_256;
 };
 
 // 65536 registers are 168 for each of 384 threads, or 128 for each of 512. The producer gives most of its own away.
 template <int D, V v = V::transposed>
-struct Shape;
+struct Shape : Shape<D> {};
 template <>
 struct Shape<256> {
   static constexpr int consumers = 2, stages = 2, queries = 1;  // 128 registers of O, 64 of S, 16 of P, 8 of Q; 225 KB
@@ -164,10 +167,12 @@ __device__ bool next(Smem& smem, const TileList<rows>& tiles, Tile& tile, const 
 template <class R, class T, int D, class Keys>
 __device__ __forceinline__ void load(Shared<R, T, D>& smem, const TensorMap& q_map, const TensorMap& k_map,
                                      const TensorMap& v_map, const Problem& p, Tile tile, Keys& ring, Queries<D>& q,
-                                     [[maybe_unused]] Ring<2>& v_rows) {
+                                     [[maybe_unused]] Ring<2>& v_rows,
+                                     [[maybe_unused]] typename R::Transposing& transposing) {
   mbarrier_arrive_expect_tx(&smem.q_full[q.place], Br<D> * D);
   tensor_load(smem.q[q.place], q_map, &smem.q_full[q.place], 0, tile.i0, 0, tile.head);
   const int tiles = key_tiles<Bc>(p, tile.i0 + Br<D> - 1), kv_head = p.kv_head(tile.head);
+  if constexpr (R::v == V::alongside) transposing.wait_for(kv_head);
 #pragma unroll 1
   for (int j = 0; j < tiles; j++, ring.advance()) {
     mbarrier_wait(&smem.k_empty[ring.place], ring.parity ^ 1);
@@ -527,8 +532,8 @@ __global__ void __launch_bounds__(threads<D>, 1)
             const __grid_constant__ TensorMap o_map,  // of O [B * H, D / 64, Nq, 64], in boxes of Br rows
             Problem p, TileList<Br<D>> tiles,
             int* taken,                 // how many of the list, without the first of each thread block
-            Scales scales, float* lse)  // [B, H, Nq]
-{
+            Scales scales, float* lse,  // [B, H, Nq]
+            typename R::Transposing transposing) {
   using Shape = fp8::Shape<D, R::v>;
   constexpr int consumers = Shape::consumers, stages = Shape::stages;
   Shared<R, T, D>& smem = *dynamic_shared<Shared<R, T, D>, tile_alignment>();
@@ -567,7 +572,7 @@ __global__ void __launch_bounds__(threads<D>, 1)
       int index = blockIdx.x;
       for (; tiles.get(tile, index); index = gridDim.x + atomicAdd(taken, 1), q.advance()) {
         announce(smem, index, q);
-        load<R>(smem, q_map, k_map, v_map, p, tile, ring, q, v_rows);
+        load<R>(smem, q_map, k_map, v_map, p, tile, ring, q, v_rows, transposing);
       }
       announce(smem, index, q);
       mbarrier_arrive(&smem.q_full[q.place]);  // no tile is left
@@ -586,6 +591,8 @@ __global__ void __launch_bounds__(threads<D>, 1)
           R::template transpose_tiles<D>(smem, key_tiles<Bc>(p, tile.i0 + Br<D> - 1), ring, v_rows, warp - 2);
           if (elect_one()) mbarrier_arrive(&smem.q_empty[q.place]);
         }
+    } else if constexpr (R::v == V::alongside) {
+      if (warp >= 2) transposing.template transpose_tiles<D>();
     }
   } else {
     setmaxnreg_inc<Shape::consumer_registers>();
@@ -606,7 +613,8 @@ inline Scales tile_scales(const EightBitTiles& eight) {
 
 // The loop, of tensors in eight bits.
 template <class R, class T, int D, class Eight>
-void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const Scales& scales, cudaStream_t stream) {
+void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const Scales& scales, cudaStream_t stream,
+            const typename R::Transposing& transposing = {}) {
   const int heads = p.batch * p.heads, kv_heads = p.batch * p.kv_heads;
   const auto rows_of = [](const e4m3* x, int matrices, int rows, int box_rows) {
     constexpr int columns = bytes_of_row<D, e4m3>, pages = D / columns;
@@ -620,8 +628,8 @@ void attend(const Problem& p, const ForwardArgs& args, const Eight& eight, const
   const unsigned blocks = std::min(multiprocessors(), tiles.heads * tiles.row_tiles);
   launch_dependent(forward<R, T, D>, {blocks, threads<D>, sizeof(Shared<R, T, D>), stream},
                    rows_of(eight.q, heads, p.seq_q, Br<D>), rows_of(eight.k, kv_heads, p.seq_k, Bc), v_map,
-                   tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, eight.taken, scales,
-                   args.lse);
+                   tile_map<D>(static_cast<T*>(args.o), heads, p.seq_q, Br<D>), p, tiles, eight.taken, scales, args.lse,
+                   transposing);
 }
 
 template <class R, class T, int D>
@@ -650,28 +658,6 @@ void run_of_head_dim(const Problem& p, const ForwardArgs& args, cudaStream_t str
     attention::by_dtype_and_head_dim<64, 128>(p, run_of);
 }
 
-// Of tensors that are e4m3 already. No row of them is rotated, by which it would be sqrt(D) times as long. A kernel
-// transposes V before: what that takes the loop would take more, as in `inside`, and far more where rows are long.
-template <class R>
-void run_of_e4m3(const Problem& p, const ForwardArgs& args, cudaStream_t stream) {
-  attention::by_dtype_and_head_dim<64, 128, 256>(p, [&]<class T, int D>() {
-    EightBitTiles eight = tiles_in_workspace(p, args.workspace, true);
-    eight.q = static_cast<e4m3*>(const_cast<void*>(args.q)), eight.k = static_cast<e4m3*>(const_cast<void*>(args.k));
-    const unsigned blocks = unsigned(p.batch * p.kv_heads) * eight.k_tiles + unsigned(p.batch * p.heads);
-    launch(take_tiles<D>, {blocks, take_threads<D>, 0, stream}, static_cast<const e4m3*>(args.v), args.scales, p,
-           eight);
-    Problem unrotated = p;
-    if (R::rounding == attention::rotated_tile) unrotated.scale *= D;
-    attend<R, T, D>(unrotated, args, eight, tile_scales(eight), stream);
-  });
-}
-
-inline std::string not_of_e4m3(const Problem& p) {
-  if (const std::string why = attention::not_for_hopper_to_256(p); !why.empty()) return why;
-  if (p.head_dim == 64 || p.head_dim == 128 || p.head_dim == 256) return "";
-  return "head-dim is " + std::to_string(p.head_dim) + ": of tensors in e4m3 supported are 64, 128 and 256";
-}
-
 template <class R>
 constexpr attention::Forward unpadded = {
     .unsupported = R::unsupported,
@@ -680,13 +666,5 @@ constexpr attention::Forward unpadded = {
     .writes_lse = true,
     .eight_bits = R::rounding,
     .cuts_sums = R::flush == 0};
-
-template <class R>
-constexpr attention::Forward of_e4m3 = {.unsupported = not_of_e4m3,
-                                        .workspace_bytes = tiles_workspace_bytes<true>,
-                                        .run = run_of_e4m3<R>,
-                                        .writes_lse = true,
-                                        .eight_bits = attention::scale_of_tile,
-                                        .cuts_sums = R::flush == 0};
 
 }  // namespace fp8

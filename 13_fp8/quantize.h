@@ -161,8 +161,11 @@ __global__ void __launch_bounds__(EightBits::parts) transpose_v(const T* v,  // 
   }
 }
 
-// All launches. V is transposed, or it stays as it is.
-enum class V { transposed, rows };
+// Who transposes V: a kernel before the attention; the attention, tile by tile on its way (2_inside.cu), or once,
+// beside its products (from_e4m3.h).
+enum class V { transposed, rows, alongside };
+
+// All launches.
 template <class T, int D, V form>
 void quantize(const Problem& p, const attention::ForwardTensors<T>& from, const EightBits& to, cudaStream_t stream) {
   launch(find_largest<T>, {{unsigned(to.used), 3}, EightBits::parts, 0, stream}, from.q, from.k, from.v, p.q_size(),

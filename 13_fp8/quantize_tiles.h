@@ -250,64 +250,6 @@ __global__ void __launch_bounds__(round_threads<D>, round_blocks<D>)
   }
 }
 
-// What is no scale, or less than a normal number, whose logarithm exp2_approx() takes, becomes NaN, and all that
-// depends on it.
-__device__ inline float checked_scale(const float* scales, int i, bool of_tiles) {
-  const float scale = scales[of_tiles ? i : 0];
-  return scale >= 0x1p-126f && scale < INFINITY ? scale : NAN;
-}
-
-// The bytes of four words, transposed: byte j of word i becomes byte i of word j.
-__device__ inline void transpose_bytes(uint32_t (&words)[4]) {
-  const uint32_t low01 = __byte_perm(words[0], words[1], 0x5140), high01 = __byte_perm(words[0], words[1], 0x7362);
-  const uint32_t low23 = __byte_perm(words[2], words[3], 0x5140), high23 = __byte_perm(words[2], words[3], 0x7362);
-  words[0] = __byte_perm(low01, low23, 0x5410), words[1] = __byte_perm(low01, low23, 0x7632);
-  words[2] = __byte_perm(high01, high23, 0x5410), words[3] = __byte_perm(high01, high23, 0x7632);
-}
-
-// Of tensors that are e4m3 already. A block for each tile of V, which it transposes as transpose_v does, 16 columns a
-// warp, and then one for each head of Q. They leave the scales of their tiles, and those of K, as the attention wants
-// them.
-template <int D>
-constexpr int take_threads = D / 16 * 32;
-template <int D>
-__global__ void __launch_bounds__(take_threads<D>)
-    take_tiles(const e4m3* v,  // [B * Hkv, Nk, D]
-               attention::ScalesOfE4m3 scales, Problem p, EightBitTiles to) {
-  const int tile = blockIdx.x, of_v = p.batch * p.kv_heads * to.k_tiles;
-  if (tile == 0 && threadIdx.x == 0) *to.taken = 0;
-  if (tile >= of_v) {
-    const int first = (tile - of_v) * to.q_tiles;
-    for (int i = first + threadIdx.x; i < first + to.q_tiles; i += blockDim.x)
-      to.q_scales[i] = checked_scale(scales.q, i, scales.of_tiles);
-    return;
-  }
-  if (threadIdx.x == 0) {
-    to.k_scales[tile] = checked_scale(scales.k, tile, scales.of_tiles);
-    to.v_exponents[tile] = log2f(checked_scale(scales.v, tile, scales.of_tiles));
-  }
-  const int head = tile / to.k_tiles, j0 = tile % to.k_tiles * fp8_tile, lane = threadIdx.x % 32;
-  const int first_key = j0 + lane / 4 * 16 + lane % 4 * 2;
-  const int column = threadIdx.x / 32 * 16;
-  uint32_t words[4][4];  // of 16 columns: the first four of each key, the next four, and so on
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const int key = first_key + i / 2 * 8 + i % 2;
-    uint4 of_key = {};
-    if (key < p.seq_k) of_key = *reinterpret_cast<const uint4*>(v + (size_t(head) * p.seq_k + key) * D + column);
-    words[0][i] = of_key.x, words[1][i] = of_key.y, words[2][i] = of_key.z, words[3][i] = of_key.w;
-  }
-#pragma unroll
-  for (int w = 0; w < 4; w++) {
-    transpose_bytes(words[w]);
-#pragma unroll
-    for (int e = 0; e < 4; e++) {
-      e4m3* const row = to.v + (size_t(head) * D + column + 4 * w + e) * to.keys + j0;
-      *reinterpret_cast<uint32_t*>(row + 4 * lane) = words[w][e];
-    }
-  }
-}
-
 template <class T, int D, bool rotated>
 void quantize_tiles(const Problem& p, const attention::ForwardTensors<T>& from, const EightBitTiles& to,
                     cudaStream_t stream) {

@@ -129,6 +129,13 @@ __device__ __forceinline__ void bulk_load(void* shared, const void* global, int 
 #endif
 }
 
+// Consecutive bytes of global memory to the L2 cache: a hint. Address and bytes are multiples of 16.
+__device__ __forceinline__ void bulk_prefetch([[maybe_unused]] const void* global, [[maybe_unused]] int bytes) {
+#ifndef WORKBOOK_SIMT
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+#endif
+}
+
 __device__ __forceinline__ void bulk_store(void* global, const void* shared, int bytes) {
 #ifdef WORKBOOK_SIMT
   simt::bulk_store(global, shared, bytes);

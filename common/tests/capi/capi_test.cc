@@ -19,6 +19,7 @@
 #include "capi/all_chapters.h"
 #include "capi/flash_attention_workbook.h"
 #include "device/fp8.h"
+#include "device/limits.h"
 #include "harness/tensors.h"
 #include "harness/verdict.h"
 #include "tests/chapter/cases.h"
@@ -562,6 +563,25 @@ TEST_F(Capi, TakesTensorsInE4m3) {
         const harness::Reference reference(p, rounded, false);
         EXPECT_EQ(check_forward(call.results, p, reference, true).first_wrong(), "");
       }
+}
+
+// With more heads than thread blocks begin at V of the last ones is not transposed before, but while the loop runs.
+TEST_F(Capi, TransposesVWhileTheLoopRuns) {
+  for (const int head_dim : {64, 128, 256}) {
+    SCOPED_TRACE("head_dim " + std::to_string(head_dim));
+    Problem p = small_problem();
+    p.batch = 1, p.heads = p.kv_heads = 2 * multiprocessors() + 16, p.seq_q = 130, p.seq_k = 150, p.head_dim = head_dim;
+    p.scale = attention::default_scale(head_dim);
+    if (const std::string why = attention::not_for_hopper_to_256(p); !why.empty()) GTEST_SKIP() << why;
+    p.eight_bits = attention::scale_of_tile;
+    const auto rounded = in_eight_bits(p, harness::make_inputs(p, harness::InputKind::spread, 7));
+    const CallOfE4m3 call(p, rounded, true);
+    const harness::Reference reference(p, rounded, false);
+    for (int turn = 0; turn < 2; turn++) {  // the second begins with what the first one left
+      ASSERT_EQ(call.run(), FAW_OK) << faw_error();
+      EXPECT_EQ(check_forward(call.results, p, reference, true).first_wrong(), "");
+    }
+  }
 }
 
 // Only the kernels know what scales in device memory are. On the engine it is the call that refuses them.
