@@ -60,7 +60,7 @@ struct TransposingV {
   __device__ void wait_for(int kv_head) {
     if (all_there) return;
     all_there = semaphore_peek(&progress->done) == int(tiles);
-    if (!all_there) semaphore_wait(&progress->of_head[kv_head], int(head_tiles));
+    if (!all_there) semaphore_wait(&progress->of_head[kv_head], int(head_tiles));  // V is in global memory
     fence_acq_rel();
     fence_proxy_async_global();  // other threads wrote it, and a bulk copy will read it
   }
@@ -78,7 +78,7 @@ struct TransposingV {
       const unsigned kv_head = tile / head_tiles, j0 = tile % head_tiles * Bc;
       if (lane == 0) bulk_prefetch(from + (uint64_t(kv_head) * seq_k + j0) * D, min(unsigned(Bc), seq_k - j0) * D);
       transpose<D>(kv_head, j0, 0, 1);
-      __syncwarp();  // all lanes have stored their part
+      __syncwarp();  // all lanes have stored their part to global memory
       if (lane == 0) {
         fence_acq_rel();
         atomicAdd(&progress->of_head[kv_head], 1);

@@ -204,16 +204,6 @@ class EightBits(unittest.TestCase):
         compared = self.compared_from_e4m3(shape, True, False, out_dtype=torch.float16, rung="followed")
         self.assertLess(compared.norm, 0.03)
 
-    @unittest.skipIf(ON_ENGINE, "the engine transposes all of V before the loop comes to it")
-    def test_waits_for_v(self):
-        """V of the last heads is transposed while the loop runs."""
-        for head_dim, heads in ((64, 32), (128, 16), (256, 8)):
-            with self.subTest(head_dim=head_dim):
-                shape = dict(batch=8, heads=heads, kv_heads=heads, seq_q=2048, seq_k=2000, head_dim=head_dim)
-                compared = self.compared_from_e4m3(shape, True, False)
-                self.assertLess(compared.norm, 0.03)
-                self.assertLess(*compared.worst)
-
     def test_the_heaviest_of_the_first_keys_is_exact(self):
         """m follows the row maximum there: O is no worse than if P alone were rounded, its largest being 1."""
         for head_dim, seq_k in ((64, 384), (128, 256), (256, 256)):
