@@ -1,6 +1,7 @@
 """Is it noticed where the exponentials of a kernel do not stand beside products, as nvcc compiles it here? While the
 chapters are compiled for a GPU this is looked at (common/cmake/refuse_serialised.sh)."""
 
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -36,6 +37,19 @@ class Changed(unittest.TestCase):
             copy.parent.mkdir()
             copy.write_text(text.replace(old, new))
             return self.misplaced(copy)
+
+
+class Launcher(unittest.TestCase):
+    def test_machine_code_without_lines_is_not_looked_at(self) -> None:
+        """An installed library's: the build would fail for want of what it has no use for."""
+        with tempfile.TemporaryDirectory() as directory:
+            compiler, made = Path(directory) / "nvcc", Path(directory) / "made.o"
+            compiler.write_text(f"#!/bin/sh\necho > {made}\n")
+            compiler.chmod(0o755)
+            command = [ROOT / "common/cmake/refuse_serialised.sh", compiler, "-c", AHEAD, "-o", made]
+            for flags, looked_at in (([], False), (["-lineinfo"], True)):  # and nothing found, in a file of no code
+                done = subprocess.run(command + flags, capture_output=True, text=True)
+                self.assertEqual((done.returncode, "is not checked" in done.stderr), (0, looked_at), flags)
 
 
 class Forward(Changed):
