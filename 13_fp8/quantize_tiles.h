@@ -8,7 +8,7 @@
 // of lanes has a row, and of each 32 elements a lane has eight: three steps of the fast transform are among these, two
 // are between the lanes of the quad, and the others between the eights of a lane.
 //
-// Tensors that are e4m3 already are taken as they lie, but for V: the last kernel transposes it.
+// Tensors that are e4m3 already are taken as they lie, but for V (from_e4m3.h).
 #pragma once
 
 #include "device/bulk_copy.h"
