@@ -4,8 +4,7 @@
 // A thread block stays as long as the kernel runs and takes tile after tile, each Br query rows of one head: whoever is
 // done takes the next one that nobody has. Each consumer warpgroup computes 64 rows of it, from Q to O; one more
 // warpgroup is the producer, of which two warps have work, or four (2_inside.cu, from_e4m3.h). What each does, waits
-// for, and signals
-// (->), with the turns of `turns`:
+// for, and signals (->), with the turns of `turns`:
 //
 //   producer, warp 0   which tile, and its Q  waits for q_empty                      -> q_full
 //                      K and V, tile by tile  waits for k_empty, v_empty             -> k_full, v_full
@@ -78,7 +77,8 @@ struct Direct {
   static constexpr int flush = 0;
   // What Q, K and V are rounded to (attention/problem.h)
   static constexpr attention::EightBits rounding = attention::scale_of_tensor;
-  // V comes transposed, or in rows, which the producer transposes (2_inside.cu, from_e4m3.h)
+  // V comes transposed; or in rows, which the producer transposes on their way (2_inside.cu); or the producer
+  // transposes it in global memory, before the loop loads it (from_e4m3.h)
   static constexpr V v = V::transposed;
   // What the producer has to know where it transposes V alongside (from_e4m3.h)
   struct Transposing {};

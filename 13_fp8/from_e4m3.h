@@ -1,8 +1,8 @@
 // Chapter 13, of tensors that are e4m3 already: a rung's loop (forward.h), and V transposed beside it.
 //
 // Nobody has to round anything, but e4m3's products want V transposed. A kernel before would read and write all of V
-// while the tensor cores wait. So it transposes the V of those heads alone at which thread blocks begin, and two warps
-// of every block's producer, which had nothing to do, transpose the rest while the loop runs:
+// while the tensor cores wait. So it transposes V of the first heads alone (heads_before), and two warps of every
+// block's producer, which had nothing to do, transpose the rest while the loop runs:
 //
 //   producer, warp 0   Q, K and V         waits for all of a head's V before its first tile
 //   producer, 2 and 3  tiles of V         take the next one that nobody has, until none is left    -> of_head, done
@@ -93,7 +93,7 @@ struct TransposingV {
   template <int D>
   __device__ __forceinline__ void transpose(unsigned kv_head, unsigned j0, int part, int parts) const {
     unsigned lane = threadIdx.x % 32;
-    pin(lane);  // what is computed of it is computed again for each tile: the producer has 24 registers
+    pin(lane);  // what is computed of it is computed again for each tile: the producer has 24 registers from D = 128 on
     const unsigned first = j0 + lane / 16 * 16 + lane % 4 * 2, column = lane / 4 % 4 * 8, keys = head_tiles * Bc;
     const e4m3* const of_key = from + (uint64_t(kv_head) * seq_k + first) * D + column;
     e4m3* const of_column = to + (uint64_t(kv_head) * D + column) * keys + j0 + lane / 16 * 16 + lane % 4 * 4;
@@ -140,14 +140,14 @@ __global__ void __launch_bounds__(take_threads<D>)
   }
 }
 
-// How many kv heads' V is transposed before. Those of the first two tiles of each block, at least. And where a head has
-// fewer than 2000 rows of queries the loop comes to the last heads sooner than V does: that part of all heads is
-// missing.
+// How many kv heads' V is transposed before. Those of the first two tiles of each block, at least. And where a kv head
+// has fewer than 2000 rows of queries, of all heads of its group, the loop is at the last heads before their V is: with
+// 500 rows only a quarter of the heads is done in time, so three quarters are transposed before.
 template <int D>
 int heads_before(const Problem& p) {
   const int heads = p.batch * p.kv_heads, group = p.heads / p.kv_heads, first_tiles = 2 * multiprocessors();
   const int together = std::max(attention::heads_that_run_together(p), ceil_div(first_tiles, ceil_div(p.seq_q, Br<D>)));
-  const int in_time = int(int64_t(heads) * group * p.seq_q / 2000);
+  const int in_time = int(std::min<int64_t>(heads, int64_t(heads) * group * p.seq_q / 2000));
   return std::clamp(heads - in_time, std::min(ceil_div(std::min(together, first_tiles), group), heads), heads);
 }
 

@@ -161,8 +161,8 @@ __global__ void __launch_bounds__(EightBits::parts) transpose_v(const T* v,  // 
   }
 }
 
-// Who transposes V: a kernel before the attention; the attention, tile by tile on its way (2_inside.cu), or once,
-// beside its products (from_e4m3.h).
+// Who transposes V: a kernel before the attention; the attention, each tile on its way (2_inside.cu); or a kernel the
+// first heads, and the attention the others, beside its products (from_e4m3.h).
 enum class V { transposed, rows, alongside };
 
 // All launches.

@@ -1,11 +1,11 @@
 // Turns among thread blocks: an int in global memory says whose it is. PTX ISA, "Memory Consistency Model". Compute
 // capability 7.0 and later.
 //
-// A block may wait only for blocks that are certain to run: those that started before it, and in a cooperative launch
-// (device/cooperative_launch.h) all others. If such a block writes, then passes a fence, then sets the semaphore, what
-// it wrote is seen by a thread that finds the semaphore set: at once if semaphore_wait() found it, after a fence of its
-// own if semaphore_peek() did. What other threads of the block wrote before a barrier counts as written by each thread
-// that passed that barrier.
+// A block may wait only for blocks that are certain to run: those that started before it, those that have taken what it
+// waits for while they ran, and in a cooperative launch (device/cooperative_launch.h) all others. If such a block
+// writes, then passes a fence, then sets the semaphore, what it wrote is seen by a thread that finds the semaphore set:
+// at once if semaphore_wait() found it, after a fence of its own if semaphore_peek() did. What other threads of the
+// block wrote before a barrier counts as written by each thread that passed that barrier.
 #pragma once
 
 #include "device/cuda.h"

@@ -565,7 +565,7 @@ TEST_F(Capi, TakesTensorsInE4m3) {
       }
 }
 
-// With more heads than thread blocks begin at V of the last ones is not transposed before, but while the loop runs.
+// There are so many heads that V of the last ones is not transposed before the loop, but while it runs.
 TEST_F(Capi, TransposesVWhileTheLoopRuns) {
   for (const int head_dim : {64, 128, 256}) {
     SCOPED_TRACE("head_dim " + std::to_string(head_dim));

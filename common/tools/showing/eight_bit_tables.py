@@ -12,7 +12,7 @@ from tools.showing.markdown import NOT_YET, known, markdown
 
 PLACES = ((16384, 128, "full"), (16384, 128, "causal"))  # of the short table: N, D and mask
 NAMES = {"default": "in 16 bits", "CUDNN": "cuDNN, 16 bits", "CUDNN-FP8": "cuDNN, e4m3"}
-FROM_E4M3 = "from e4m3"  # of the chapter, where its kernels before are not timed
+FROM_E4M3 = "from e4m3"  # of the chapter, of tensors that are e4m3 already: nothing is rounded before
 
 
 def _title(step: str) -> str:
